@@ -1,0 +1,43 @@
+# make demo   answers three questions, from nothing
+# make test   every check and test that CI runs
+# make fix    mends what ruff can mend
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+
+# Installed first and pinned: without a torch in place, pip takes the newest one, which on Linux brings gigabytes of
+# CUDA libraries. Where a GPU build is wanted: make TORCH='torch==VERSION' or TORCH= with a torch in $(VENV).
+TORCH ?= torch==2.13.0
+
+export PIP_DISABLE_PIP_VERSION_CHECK = 1
+
+.PHONY: install demo test fix clean
+
+install: $(VENV)/.installed
+
+$(VENV)/.installed: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(if $(TORCH),$(BIN)/pip install --quiet '$(TORCH)')
+	$(BIN)/pip install --quiet --editable '.[local,dev]'
+	touch $@
+
+demo: install
+	$(BIN)/medhop models fetch
+	$(BIN)/medhop index build data/corpus
+	$(BIN)/medhop ask --file data/demo.jsonl
+
+test: install
+	$(BIN)/medhop models fetch
+	$(BIN)/medhop models fetch smollm2-135m-instruct-q4_1
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/pytest
+
+fix: install
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+clean:
+	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache

@@ -1,0 +1,56 @@
+"""The command ``medhop``: parse, call one function of the library, print. Data on stdout, everything else on stderr."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import Annotated
+
+import typer
+
+from medhop_dspy.cli import ask, doctor, index, lm, models, overview
+from medhop_dspy.errors import MedhopError
+
+INTERRUPTED = 130
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # plain help: rich would double the start-up time
+    help="Multi-hop biomedical question answering on this machine. Not a medical device.",
+)
+app.command("ask")(ask.ask)
+app.command("doctor")(doctor.doctor)
+app.command("programs")(overview.programs)
+app.command("settings")(overview.settings)
+app.add_typer(index.app, name="index")
+app.add_typer(models.app, name="models")
+app.add_typer(lm.app, name="lm")
+
+
+@app.callback()
+def _options(
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log what the parts do, to stderr.")] = False,
+) -> None:
+    logging.basicConfig(
+        level=logging.INFO if verbose else logging.WARNING,
+        stream=sys.stderr,
+        format="%(levelname)s %(name)s: %(message)s",
+    )
+
+
+def main() -> None:
+    """Entry point: expected errors become one message and an exit code of :mod:`medhop_dspy.errors`."""
+    try:
+        app()
+    except MedhopError as error:
+        typer.echo(f"medhop: {error}", err=True)
+        if error.hint:
+            typer.echo(f"        {error.hint}", err=True)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+    except BrokenPipeError:  # the reader of our output left, as `head` does
+        sys.stderr.close()
+        sys.exit(0)

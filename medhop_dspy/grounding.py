@@ -1,0 +1,87 @@
+"""Whether an answer occurs in the evidence, and the sentence that holds it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from medhop_dspy import canonical
+from medhop_dspy.answer_types import AnswerType
+from medhop_dspy.quantities import Quantity, find_quantities, parse_quantity, same_quantity
+from medhop_dspy.textnorm import compact, sentences, tokens
+
+_CHR = re.compile(r"\bchr(?=[\dXY])", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """Where an answer occurs.
+
+    Attributes:
+        passage: Position of the passage in the evidence, from 0.
+        text: The sentence that holds the answer, as written; the passage where no single sentence does.
+    """
+
+    passage: int
+    text: str
+
+
+def grounded(answer: str, passages: Sequence[str], answer_type: AnswerType | None = None) -> Quote | None:
+    """The first sentence of the evidence in which the answer occurs, or None.
+
+    Case, dashes, Greek letters, diacritics, spaces and number format do not matter; token boundaries do:
+    IL2 does not occur in IL2RA, nor 1 in 15. A chromosome occurs where it or one of its bands is named, a
+    number where an equal quantity is. Always None for yes and no, which evidence need not contain.
+    """
+    if answer_type is AnswerType.YES_NO:
+        return None
+    holds = _finder(answer, answer_type)
+    for i, passage in enumerate(passages):
+        for sentence in sentences(passage):
+            if holds(sentence):
+                return Quote(i, sentence)
+        # The splitter may have cut through a name.
+        if holds(passage):
+            return Quote(i, passage.strip())
+    return None
+
+
+def occurs(answer: str, text: str) -> bool:
+    """Whether the words of an answer occur in a text, next to one another and on token boundaries."""
+    return _holds_name(compact(tokens(answer)), text)
+
+
+def _finder(answer: str, answer_type: AnswerType | None) -> Callable[[str], bool]:
+    if answer_type is AnswerType.CHROMOSOME:
+        wanted = set((canonical.chromosome(answer) or "").split("|"))
+        return lambda text: wanted <= set(canonical.chromosomes_in(text))
+    if answer_type in {AnswerType.NUMBER, AnswerType.DURATION} and (quantity := parse_quantity(answer)):
+        return partial(_holds_quantity, quantity)
+    if answer_type is AnswerType.LOCATION and (band := canonical.cytoband(answer)):
+        forms = {compact(tokens(band)), compact(tokens(canonical.text(answer) or ""))}
+        return lambda text: any(_holds_name(form, _CHR.sub("", text)) for form in forms)
+    bare = canonical.gene(answer) if answer_type in {AnswerType.GENE, AnswerType.GENE_MUTATION} else None
+    return partial(_holds_name, compact(tokens(bare or canonical.text(answer) or "")))
+
+
+def _holds_quantity(wanted: Quantity, text: str) -> bool:
+    return any(same_quantity(found, wanted) for found in find_quantities(text))
+
+
+def _holds_name(wanted: str, text: str) -> bool:
+    """Whether consecutive tokens of the text, put together, spell ``wanted``."""
+    if not wanted:
+        return False
+    words = tokens(text)
+    for start, word in enumerate(words):
+        if not wanted.startswith(word):
+            continue
+        end, joined = start + 1, word
+        while len(joined) < len(wanted) and end < len(words):
+            joined = compact((joined, words[end]))
+            end += 1
+        if joined == wanted:
+            return True
+    return False

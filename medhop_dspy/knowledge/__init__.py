@@ -1,0 +1,1 @@
+"""Tables that steer queries and are never evidence."""

@@ -1,0 +1,1 @@
+"""Model files, model servers and the handle that talks to them."""

@@ -1,0 +1,1 @@
+"""The programs: control flow, no prompts."""

@@ -1,0 +1,47 @@
+"""Which passages a prompt shows, and in which order."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from medhop_dspy.trace import Passage
+
+# English takes about four bytes a token, formulae and other scripts about two and a half. Too low a guess costs
+# passages only where the window is nearly full.
+_BYTES_PER_TOKEN: Final = 2.5
+_TASK_TOKENS: Final = 900  # task, inputs, examples and reply
+_NUMBERING: Final = 6  # bytes of "[12] " and the newline
+
+
+def arrange(shown: Sequence[Passage], ranked: Sequence[Passage], limit: int, context_tokens: int) -> list[Passage]:
+    """The passages of the next prompt, so that it repeats as long a start of the last one as possible.
+
+    Args:
+        shown: Passages of the last prompt, in its order.
+        ranked: Passages that the new search found, best first. They go before anything shown earlier.
+        limit: Passages of one prompt, at most.
+        context_tokens: Window that they must fit beside task and reply. Passages are dropped whole.
+
+    Returns:
+        The kept passages in their old order, then the new ones by rank. Where there is no room for everything,
+        the last of ``shown`` that the new search did not find leave first, then the lowest ranked.
+    """
+    found = {p.id for p in ranked}
+    chosen: set[str] = set()
+    room = (context_tokens - _TASK_TOKENS) * _BYTES_PER_TOKEN
+    for passage in [*ranked, *(p for p in shown if p.id not in found)][:limit]:
+        room -= len(line(passage).encode()) + _NUMBERING
+        if room < 0:
+            break
+        chosen.add(passage.id)
+    old = [p for p in shown if p.id in chosen]
+    seen = {p.id for p in old}
+    return old + [p for p in ranked if p.id in chosen and p.id not in seen]
+
+
+def line(passage: Passage) -> str:
+    """A passage as the prompt shows it: ``title: text``."""
+    return f"{passage.title}: {passage.text}"

@@ -1,0 +1,234 @@
+"""MedHopper: route, resolve hops, draft, validate, repair; every loop a bounded ``for``."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+import dspy
+
+from medhop_dspy import answers, signatures
+from medhop_dspy.answers import AnswerType, Strategy
+from medhop_dspy.pipelines import queries
+from medhop_dspy.pipelines.checks import Judges, hop_answer, validate
+from medhop_dspy.pipelines.evidence import line
+from medhop_dspy.pipelines.plan import copied_phrases, sanitised_hops
+from medhop_dspy.pipelines.program import Program
+from medhop_dspy.signatures import HopType
+from medhop_dspy.trace import Attempt, Hop
+
+if TYPE_CHECKING:
+    from medhop_dspy.knowledge.orphanet import Expansion, Orphanet
+    from medhop_dspy.pipelines.run import Run
+    from medhop_dspy.retrieval.retriever import Retriever
+    from medhop_dspy.settings import Settings
+
+# Answer types for which rare-disease names and genes are worth a look (design step 4).
+EXPANDED_TYPES: Final = frozenset(
+    {
+        AnswerType.DISEASE_OR_SYNDROME,
+        AnswerType.GENE,
+        AnswerType.GENE_MUTATION,
+        AnswerType.PROTEIN,
+        AnswerType.ENZYME,
+    }
+)
+_MODEL_CHECKS: Final = 3  # self-reference, type, grounding
+_LONG_ANSWER: Final = 6  # words; longer ones are offered to the Canonicalizer
+
+
+def max_lm_calls(settings: Settings) -> int:
+    """The largest number of LM calls that one question can cause, HTTP retries aside.
+
+    One to route, one to plan hops or extract constraints, one gate; in each of ``1 + max_repairs`` rounds a draft
+    and at most three model checks; between rounds a repair. A round asks hops until one fails, so with H hops and R
+    rounds they cost at most H + R - 1 calls. One call may shorten the answer.
+    """
+    rounds = 1 + (settings.max_repairs if settings.use_repair else 0)
+    hops = settings.max_hops + rounds - 1 if settings.max_hops else 0
+    gate = 1 if settings.use_expansion else 0
+    checks = _MODEL_CHECKS if settings.use_model_judges else 0
+    return 2 + gate + hops + rounds * (1 + checks) + (rounds - 1) + 1
+
+
+class MedHopper(Program):
+    """The program of the paper. The names of its predictors are the keys of saved programs."""
+
+    name = "medhopper"
+
+    def __init__(
+        self,
+        retriever: Retriever,
+        settings: Settings,
+        orphanet: Orphanet | None = None,
+        adapter: dspy.Adapter | None = None,
+    ) -> None:
+        super().__init__(retriever, settings, adapter)
+        self.orphanet = orphanet
+        self.route = dspy.Predict(signatures.Router)
+        self.extract_constraints = dspy.Predict(signatures.ConstraintExtractor)
+        self.plan_hops = dspy.Predict(signatures.HopPlanner)
+        self.answer_hop = dspy.Predict(signatures.HopAnswer)
+        self.gate_rare_disease = dspy.Predict(signatures.RareDiseaseGate)
+        self.draft = dspy.Predict(signatures.AnswerDraft)
+        self.judge_self_reference = dspy.Predict(signatures.SelfReferenceJudge)
+        self.validate_type = dspy.Predict(signatures.TypeValidator)
+        self.judge_grounding = dspy.Predict(signatures.GroundingJudge)
+        self.repair_query = dspy.Predict(signatures.RepairQuery)
+        self.canonicalize = dspy.Predict(signatures.Canonicalizer)
+
+    async def _answer(self, run: Run) -> tuple[str, bool, str]:
+        strategy, answer_type = await self._route(run)
+        expansion = await self._expand(run, answer_type)
+        await self._plan(run, strategy)
+        repair, last = "", ("", "")
+        for number in range(1 + (run.settings.max_repairs if run.settings.use_repair else 0)):
+            if number:
+                repair = await self._repair(run, strategy, answer_type)
+            before = (tuple(run.shown), tuple(h.answer for h in run.hops))
+            await self._resolve_hops(run, expansion, repair)
+            searched = await self._search_for_draft(run, strategy, answer_type, expansion, repair)
+            if number and before == (tuple(run.shown), tuple(h.answer for h in run.hops)):
+                break  # nothing new to read: at temperature 0 the same draft would come back
+            draft = await self._draft(run, answer_type)
+            verdicts, quote = await validate(run, self._judges(), draft, answer_type)
+            ids = tuple(p.id for p in run.shown)
+            run.attempts.append(Attempt(number, tuple(searched), ids, draft, tuple(verdicts), repair))
+            last = (draft, quote) if draft else last
+            if run.attempts[-1].passed:
+                return draft, True, quote
+        return last[0], False, last[1]
+
+    def _judges(self) -> Judges:
+        return Judges(self.judge_self_reference, self.validate_type, self.judge_grounding)
+
+    async def _route(self, run: Run) -> tuple[Strategy, AnswerType]:
+        """Strategy and answer type; the model is asked only for what Python does not know for sure."""
+        override = answers.route_overrides(run.question)
+        strategy = override.strategy
+        answer_type = override.answer_type or answers.type_from_question(run.question)
+        if strategy is None or answer_type is None:
+            reply = await run.ask("route", self.route, question=run.question)
+            strategy = strategy or (reply.strategy if reply else Strategy.DIRECT)
+            answer_type = answer_type or (reply.answer_type if reply else AnswerType.OTHER)
+        run.strategy, run.answer_type = strategy.value, answer_type.value
+        return strategy, answer_type
+
+    async def _expand(self, run: Run, answer_type: AnswerType) -> Expansion | None:
+        """Rare-disease names and genes for a question that is about a rare disease."""
+        if self.orphanet is None or not run.settings.use_expansion or answer_type not in EXPANDED_TYPES:
+            return None
+        expansion = self.orphanet.expand(run.question, run.settings)
+        if not expansion.disorders:
+            return None
+        reply = await run.ask("gate", self.gate_rare_disease, question=run.question)
+        if reply is None or reply.rare == "no":
+            return None
+        run.expansion = tuple(expansion.terms)
+        return expansion
+
+    async def _plan(self, run: Run, strategy: Strategy) -> None:
+        if strategy is Strategy.INTERSECTION:
+            reply = await run.ask("constraints", self.extract_constraints, question=run.question)
+            run.constraints = copied_phrases(reply.constraints, run.question) if reply else ()
+        elif strategy is Strategy.MULTIHOP and run.settings.max_hops:
+            reply = await run.ask("plan", self.plan_hops, question=run.question)
+            planned = sanitised_hops(reply.hops, run.question)[: run.settings.max_hops] if reply else []
+            run.hops = [Hop(h.question, h.type.value) for h in planned]
+
+    async def _resolve_hops(self, run: Run, expansion: Expansion | None, repair: str) -> None:
+        """Ask the open hops in order, each once, until one fails."""
+        for number, hop in enumerate(run.hops):
+            if hop.resolved:
+                continue
+            run.hops[number] = await self._ask_hop(run, hop, expansion, repair)
+            if not run.hops[number].resolved:
+                break
+
+    async def _ask_hop(self, run: Run, hop: Hop, expansion: Expansion | None, repair: str) -> Hop:
+        question = queries.resolve_references(hop.question, run.hops)
+        wanted = queries.hop_queries(question, queries.locked_entities(run.hops))
+        shown = await run.search(
+            self.retriever,
+            [*wanted, repair] if repair else wanted,
+            wanted[-1],
+            k=run.settings.hop_evidence,
+        )
+        evidence = [line(p) for p in shown]
+        hinted = expansion and run.settings.use_gene_hints and hop.type == HopType.GENE
+        reply = await run.ask(
+            "hop",
+            self.answer_hop,
+            evidence=evidence,
+            question=question,
+            answer_type=hop.type.replace("_", " "),
+            candidates=list(expansion.genes) if hinted and expansion else [],
+        )
+        asked = replace(hop, attempts=hop.attempts + 1)
+        if reply is None:
+            return replace(asked, reason=run.failures[-1].reason)
+        answer, reason = hop_answer(reply.answer, hop.type, question, evidence)
+        return replace(asked, answer=answer, locked=bool(answer) and hop.type != HopType.YES_NO, reason=reason)
+
+    async def _search_for_draft(
+        self, run: Run, strategy: Strategy, answer_type: AnswerType, expansion: Expansion | None, repair: str
+    ) -> list[str]:
+        """Put the draft's passages on show; returns the query strings."""
+        locked = queries.locked_entities(run.hops)
+        terms = list(expansion.terms) if expansion else []
+        named = expansion.disorders[0].name if expansion else run.question
+        searched = queries.draft_queries(
+            run.question,
+            strategy,
+            answer_type,
+            locked=locked,
+            constraints=run.constraints,
+            entity=locked[-1] if locked else named,
+            repair_query=repair,
+        )
+        searched += terms[: run.settings.expansion_queries]
+        focus = [run.question, *locked[-2:], *terms[: run.settings.expansion_rerank]]
+        await run.search(self.retriever, searched, " ".join(focus))
+        return searched
+
+    async def _draft(self, run: Run, answer_type: AnswerType) -> str:
+        reply = await run.ask(
+            "draft",
+            self.draft,
+            evidence=[line(p) for p in run.shown],
+            question=run.question,
+            known=[f"{queries.resolve_references(h.question, run.hops)} {h.answer}" for h in run.hops if h.resolved],
+            constraints=list(run.constraints),
+            rule=answers.ANSWER_TYPES[answer_type].format_rule,
+        )
+        return answers.shorten(reply.answer, answer_type) if reply else ""
+
+    async def _repair(self, run: Run, strategy: Strategy, answer_type: AnswerType) -> str:
+        """A new query string that Python then holds to the rules of design step 7."""
+        locked = queries.locked_entities(run.hops)
+        entity = locked[-1] if locked else ""
+        open_hop = next((h for h in run.hops if not h.resolved), None)
+        next_question = queries.resolve_references(open_hop.question, run.hops) if open_hop else ""
+        reply = await run.ask(
+            "repair",
+            self.repair_query,
+            question=run.question,
+            answer_type=answer_type.value,
+            strategy=strategy.value,
+            next_question=next_question,
+            known=entity,
+            failed_checks=[f"{v.check}: {v.reason}" for v in run.attempts[-1].verdicts if not v.passed],
+        )
+        query = reply.query if reply else (next_question or run.question)
+        return answers.enforce_repair_query(query, answer_type, entity)
+
+    async def _finish(self, run: Run, draft: str) -> str:
+        """``draft`` in canonical form; the model may only cut a long one down to some of its words."""
+        answer_type = AnswerType(run.answer_type)
+        if len(draft.split()) > _LONG_ANSWER and run.settings.use_model_judges:
+            rule = answers.ANSWER_TYPES[answer_type].format_rule
+            reply = await run.ask("canonicalize", self.canonicalize, question=run.question, answer=draft, rule=rule)
+            short = answers.shorten(reply.short_answer, answer_type) if reply else ""
+            if short and copied_phrases([short], draft) and answers.check_format(short, answer_type).ok is not False:
+                draft = short
+        return draft

@@ -1,0 +1,167 @@
+"""From query strings to the passages that the model reads."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Final, Protocol, Self
+
+from medhop_dspy.errors import InputError
+from medhop_dspy.retrieval.fusion import mmr, reciprocal_rank_fusion
+from medhop_dspy.retrieval.lexical import LexicalIndex
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from medhop_dspy.retrieval.rerank import Reranker
+    from medhop_dspy.settings import Settings
+    from medhop_dspy.trace import Passage
+
+_DUPLICATE_PREFIX: Final = 160
+
+
+class QueryEmbedder(Protocol):
+    """What the retriever needs of an embedding model."""
+
+    def embed_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """(n, d) unit vectors."""
+        ...
+
+
+class PassageIndex(Protocol):
+    """What the retriever needs of a vector index."""
+
+    def search(self, vectors: NDArray[np.float32], k: int) -> list[list[Passage]]:
+        """For each row of ``vectors`` (n, d), at most ``k`` passages by descending score, then id."""
+        ...
+
+    def all_passages(self) -> Iterator[Passage]:
+        """Every passage, in a stable order."""
+        ...
+
+    def vectors(self, ids: Sequence[str]) -> NDArray[np.float32]:
+        """(n, d) stored unit vectors of the passages ``ids``, in their order."""
+        ...
+
+
+class Retriever:
+    """Dense search for several query strings at once, optionally spread out or fused with BM25, then reranked.
+
+    The same call on the same index gives the same passages in the same order. Safe for threads.
+    """
+
+    def __init__(
+        self,
+        index: PassageIndex,
+        embedder: QueryEmbedder,
+        reranker: Reranker,
+        settings: Settings,
+        *,
+        lexical_weight: float = 0.5,
+    ) -> None:
+        """Hold the parts; nothing is read or built yet.
+
+        Args:
+            index: Where passages are found.
+            embedder: The model whose vectors the index holds.
+            reranker: What orders the pool.
+            settings: ``candidates``, ``search``, ``mmr_lambda``, ``mmr_fetch``, ``lexical``, ``embed_title``, ``pool``.
+            lexical_weight: BM25's share, 0 to 1, in the fusion with dense search where ``settings.lexical`` is on.
+
+        Raises:
+            InputError: if ``lexical_weight`` is outside [0, 1].
+        """
+        if not 0 <= lexical_weight <= 1:
+            raise InputError(f"lexical_weight must be from 0 to 1, got {lexical_weight}")
+        self._index = index
+        self._embedder = embedder
+        self._reranker = reranker
+        self._settings = settings
+        self._weights = (1 - lexical_weight, lexical_weight)
+        self._lexical: LexicalIndex | None = None
+        self._lexical_lock = threading.Lock()
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Self:
+        """Itself: optimisers copy the modules that hold it, and clients and models are to be shared."""
+        return self
+
+    def search(self, queries: Sequence[str], k: int, rerank_query: str | None = None) -> list[Passage]:
+        """The best passages for all query strings together.
+
+        Every string contributes its own candidates. They are merged by their best rank with any string, then by the
+        string's position, so that no string crowds out the others when the pool is cut. Passages whose texts
+        begin alike (160 characters, ignoring case and white space) count as one.
+
+        Args:
+            queries: Strings to search with; blank and repeated ones are dropped.
+            k: How many passages to return, at least 1.
+            rerank_query: What the pool is ordered by; by default, or if blank, the first query.
+
+        Returns:
+            At most ``k`` passages in the reranker's order, with its scores.
+
+        Raises:
+            InputError: if no query is left or ``k`` is below 1.
+        """
+        if k < 1:
+            raise InputError(f"k must be at least 1, got {k}")
+        cleaned = list(dict.fromkeys(filter(None, (" ".join(q.split()) for q in queries))))
+        if not cleaned:
+            raise InputError(f"none of the {len(queries)} query strings holds any text", hint="Give at least one.")
+        pool = merge(self._candidates(cleaned), self._settings.pool)
+        by = " ".join((rerank_query or "").split()) or cleaned[0]
+        return self._reranker.rank(by, pool)[:k]
+
+    def _candidates(self, queries: Sequence[str]) -> list[list[Passage]]:
+        """For each query string, at most ``settings.candidates`` passages, best first."""
+        s = self._settings
+        vectors = self._embedder.embed_queries(queries)  # (n_queries, d)
+        if s.search == "mmr":
+            fetched = self._index.search(vectors, s.mmr_fetch)
+            rankings = [self._spread(v, found) for v, found in zip(vectors, fetched, strict=True)]
+        else:
+            rankings = self._index.search(vectors, s.candidates)
+        if not s.lexical:
+            return rankings
+        by_words = self._lexical_index().search(queries, s.candidates)
+        return [
+            reciprocal_rank_fusion(pair, weights=self._weights)[: s.candidates]
+            for pair in zip(rankings, by_words, strict=True)
+        ]
+
+    def _spread(self, vector: NDArray[np.float32], found: list[Passage]) -> list[Passage]:
+        """The candidates that maximal marginal relevance picks from ``found``, in its order."""
+        if not found:
+            return []
+        stored = self._index.vectors([p.id for p in found])
+        return [found[i] for i in mmr(vector, stored, self._settings.candidates, self._settings.mmr_lambda)]
+
+    def _lexical_index(self) -> LexicalIndex:
+        with self._lexical_lock:
+            if self._lexical is None:
+                self._lexical = LexicalIndex(self._index.all_passages(), with_title=self._settings.embed_title)
+            return self._lexical
+
+
+def merge(rankings: Sequence[Sequence[Passage]], limit: int) -> list[Passage]:
+    """The first ``limit`` different passages, rank by rank over all rankings.
+
+    All first ranks in the order of the rankings, then all second ranks, and so on. Of passages with one id or
+    with texts that begin alike, the first stays.
+    """
+    seen: set[str] = set()
+    merged: list[Passage] = []
+    for rank in zip_longest(*rankings):
+        for passage in rank:
+            if passage is None:
+                continue
+            beginning = " ".join(passage.text.split()).casefold()[:_DUPLICATE_PREFIX]
+            if beginning in seen:
+                continue
+            seen.add(beginning)
+            merged.append(passage)
+            if len(merged) == limit:
+                return merged
+    return merged

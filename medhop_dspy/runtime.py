@@ -1,0 +1,96 @@
+"""Everything that a question needs, opened together and closed together."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from medhop_dspy.settings import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from medhop_dspy.knowledge.orphanet import Orphanet
+    from medhop_dspy.pipelines.program import Program
+    from medhop_dspy.retrieval.retriever import Retriever
+
+
+def open_retriever(settings: Settings) -> Retriever:
+    """The retriever over the index at ``settings.index_location``.
+
+    Raises:
+        StoreError: the index is missing, half-built, or was built with other settings.
+        ArtefactError: a model file is missing or damaged.
+    """
+    from medhop_dspy.retrieval.embedding import Embedder
+    from medhop_dspy.retrieval.index import Index
+    from medhop_dspy.retrieval.rerank import make_reranker
+    from medhop_dspy.retrieval.retriever import Retriever
+
+    embedder = Embedder.load(settings)
+    index = Index.open(settings.index_location, embedder, settings)
+    return Retriever(index, embedder, make_reranker(settings), settings)
+
+
+def open_orphanet(settings: Settings) -> Orphanet | None:
+    """The rare-disease tables, or None where ``settings.orphanet`` is not set."""
+    from medhop_dspy.knowledge.orphanet import Orphanet
+
+    return Orphanet.load(settings.orphanet) if settings.orphanet else None
+
+
+def load(path: Path | str, settings: Settings | None = None, *, retriever: Retriever | None = None) -> Program:
+    """A saved program, ready to be called inside ``dspy.context(lm=...)``.
+
+    Args:
+        path: A file written by :meth:`Program.save`.
+        settings: Must agree with the saved ones in everything that changes answers; default: the saved ones.
+        retriever: Default: the index at ``settings.index_location``.
+
+    Raises:
+        ProgramError: the file does not fit this code, these settings or this index.
+        StoreError: see :func:`open_retriever`.
+    """
+    from medhop_dspy import saving
+    from medhop_dspy.pipelines.registry import build
+
+    document = saving.read(path)
+    settings = settings or saving.saved_settings(document)
+    program = build(
+        document["medhop"]["program"], retriever or open_retriever(settings), settings, open_orphanet(settings)
+    )
+    saving.restore(program, document)
+    return program
+
+
+@contextmanager
+def session(program: str | Path = "medhopper", settings: Settings | None = None, **context: Any) -> Iterator[Program]:  # noqa: ANN401
+    """A program with index and model server, ready to be called.
+
+    A model server that answers at ``settings.base_url`` is used; otherwise the embedded one is started, and stopped
+    at the end.
+
+    Args:
+        program: A name of :data:`medhop_dspy.pipelines.registry.PROGRAMS`, or the path of a saved program.
+        settings: Default: those of a saved program, or ``Settings.load()``.
+        **context: More for ``dspy.context``, such as ``callbacks``.
+
+    Raises:
+        MedhopError: whatever keeps a part from opening.
+    """
+    from medhop_dspy.lm.connect import connect, quiet_dspy
+
+    quiet_dspy()
+    import dspy
+
+    from medhop_dspy.lm.serve import model_server
+    from medhop_dspy.pipelines.registry import build
+
+    if str(program).endswith(".json"):
+        ready = load(program, settings)
+    else:
+        settings = settings or Settings.load()
+        ready = build(str(program), open_retriever(settings), settings, open_orphanet(settings))
+    with model_server(ready.settings) as served, dspy.context(lm=connect(served), **context):
+        yield ready

@@ -1,0 +1,168 @@
+"""Programs as JSON files, with a manifest that refuses to load into the wrong place.
+
+A file holds what an optimiser can change (instructions, field descriptions, demos of every predictor) and says what
+that was made for: program, fields, adapter, settings, model, index. It never holds a model handle, an address or a
+key.
+"""
+
+from __future__ import annotations
+
+import datetime
+import importlib.metadata
+import json
+import logging
+import os
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from medhop_dspy.errors import ProgramError
+from medhop_dspy.settings import PLACES, Settings
+
+if TYPE_CHECKING:
+    import dspy
+
+    from medhop_dspy.pipelines.program import Program
+
+FORMAT: Final = 1
+_PACKAGES: Final = ("medhop-dspy", "dspy", "chromadb", "sentence-transformers")
+_log = logging.getLogger(__name__)
+
+
+def save(program: Program, path: Path | str, *, facts: dict[str, Any] | None = None) -> None:
+    """Write ``program`` to ``path`` (``.json``) in one step: the file is whole or not there.
+
+    Args:
+        program: What to save; its predictors' language models are left out.
+        path: Target, replaced if it exists.
+        facts: More entries of the manifest, such as the optimiser and the dev score.
+
+    Raises:
+        ProgramError: the suffix is not ``.json``, or a demo holds something JSON cannot.
+    """
+    path = _json_path(path)
+    state = program.dump_state()
+    for predictor in state.values():
+        predictor["lm"] = None
+    document = {"medhop": {**manifest(program), **(facts or {})}, "state": state}
+    try:
+        text = json.dumps(document, ensure_ascii=False, indent=2)
+    except TypeError as error:
+        raise ProgramError(f"the program holds a value that JSON cannot: {error}") from error
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, suffix=".tmp", delete=False) as file:
+        file.write(text + "\n")
+    Path(file.name).chmod(0o644)
+    os.replace(file.name, path)  # noqa: PTH105  (atomic on every platform)
+
+
+def manifest(program: Program) -> dict[str, Any]:
+    """What ``program`` is made for."""
+    return {
+        "format": FORMAT,
+        "program": program.name,
+        "predictors": _fields(program),
+        "adapter": type(program.adapter).__name__,
+        "settings": program.settings.model_dump(mode="json", exclude=set(PLACES)),
+        "settings_digest": program.settings.digest(),
+        "index_digest": getattr(getattr(program.retriever, "index", None), "digest", None),
+        "versions": {p: importlib.metadata.version(p) for p in _PACKAGES},
+        "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+    }
+
+
+def read(path: Path | str) -> dict[str, Any]:
+    """The whole document of a saved program.
+
+    Raises:
+        ProgramError: no such file, not JSON, not one of ours, or of another format.
+    """
+    path = _json_path(path)
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ProgramError(f"cannot read program {path}: {error.strerror}") from error
+    except ValueError as error:
+        raise ProgramError(f"program {path} is not JSON: {error}") from error
+    about = document.get("medhop") if isinstance(document, dict) else None
+    if not isinstance(about, dict) or not isinstance(document.get("state"), dict):
+        raise ProgramError(
+            f"{path} is not a saved medhop program", hint="Save programs with medhop_dspy.save, not with pickle."
+        )
+    if about.get("format") != FORMAT:
+        raise ProgramError(f"program {path} has format {about.get('format')}, this version reads {FORMAT}")
+    return document
+
+
+def saved_settings(document: dict[str, Any], **places: Any) -> Settings:  # noqa: ANN401
+    """The settings that a saved program was made with, at this machine's places."""
+    about = document["medhop"]
+    return Settings.load(about["settings"]["preset"]).replace(**about["settings"], **places)
+
+
+def restore(program: Program, document: dict[str, Any]) -> None:
+    """Put a saved state into ``program``; either all of it fits and is loaded, or nothing is changed.
+
+    Raises:
+        ProgramError: another program, predictor, field, adapter, setting or index, each named.
+    """
+    about, state = document["medhop"], document["state"]
+    problems = [
+        *_differences("program", about.get("program"), program.name),
+        *_differences("adapter", about.get("adapter"), type(program.adapter).__name__),
+        *_predictor_problems(about.get("predictors", {}), state, _fields(program)),
+        *_setting_problems(about, program.settings),
+    ]
+    index = manifest(program)["index_digest"]
+    if about.get("index_digest") and index and about["index_digest"] != index:
+        problems.append(f"index: saved for {about['index_digest'][:12]}, opened {index[:12]}")
+    if problems:
+        raise ProgramError(f"the saved program does not fit: {'; '.join(problems)}")
+    for name, version in about.get("versions", {}).items():
+        if name in _PACKAGES and version != importlib.metadata.version(name):
+            _log.info("program saved with %s %s, running %s", name, version, importlib.metadata.version(name))
+    program.load_state({name: {**predictor, "lm": None} for name, predictor in state.items()})
+
+
+def _json_path(path: Path | str) -> Path:
+    path = Path(path)
+    if path.suffix != ".json":
+        raise ProgramError(f"a program file ends in .json, not {path.suffix or 'nothing'!r}: {path}")
+    return path
+
+
+def _fields(program: Program) -> dict[str, dict[str, dict[str, str]]]:
+    return {
+        name: {
+            "inputs": _types(predictor.signature.input_fields),
+            "outputs": _types(predictor.signature.output_fields),
+        }
+        for name, predictor in program.named_predictors()
+    }
+
+
+def _types(fields: dict[str, Any]) -> dict[str, str]:
+    from dspy.adapters.utils import get_annotation_name
+
+    return {name: get_annotation_name(field.annotation) for name, field in fields.items()}
+
+
+def _differences(what: str, saved: object, here: object) -> list[str]:
+    return [] if saved == here else [f"{what}: saved {saved!r}, here {here!r}"]
+
+
+def _predictor_problems(saved: dict[str, Any], state: dict[str, Any], here: dict[str, Any]) -> list[str]:
+    missing = [n for n in here if n not in saved or n not in state]
+    extra = [n for n in {**saved, **state} if n not in here]
+    problems = [f"predictor missing in the file: {n}" for n in missing]
+    problems += [f"predictor unknown here: {n}" for n in extra]
+    for name in here.keys() & saved.keys():
+        for side in ("inputs", "outputs"):
+            problems += _differences(f"{name}.{side}", saved[name].get(side), here[name][side])
+    return sorted(problems)
+
+
+def _setting_problems(about: dict[str, Any], here: Settings) -> list[str]:
+    if about.get("settings_digest") == here.digest():
+        return []
+    saved, now = about.get("settings", {}), here.model_dump(mode="json", exclude=set(PLACES))
+    return [f"setting {k}: saved {saved.get(k)!r}, here {now[k]!r}" for k in now if saved.get(k) != now[k]]

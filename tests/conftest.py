@@ -1,0 +1,75 @@
+"""What the tests share: a scripted language model, and the places of data that may be absent."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import dspy
+import pytest
+from dspy.lm15 import Message, Request, Response, TextPart, Usage
+
+ROOT = Path(__file__).parent.parent
+
+
+class ScriptedEngine:
+    """A DSPy engine whose reply is a function of the request; it keeps every request."""
+
+    supports_response_schema = True
+    supported_params = frozenset({"response_format", "stop", "max_tokens", "temperature", "seed"})
+
+    def __init__(self, reply):
+        self.reply = reply
+        self.requests: list[Request] = []
+
+    def complete(self, request: Request) -> Response:
+        self.requests.append(request)
+        text = self.reply(request)
+        if isinstance(text, Exception):
+            raise text
+        message = Message.assistant([TextPart(text)])
+        return Response(id=None, model=request.model, message=message, finish_reason="stop", usage=Usage())
+
+    def __deepcopy__(self, memo):
+        return self
+
+
+class AsyncScriptedEngine:
+    def __init__(self, engine):
+        self.engine = engine
+
+    async def complete(self, request: Request) -> Response:
+        return self.engine.complete(request)
+
+
+def prompt_of(request: Request) -> str:
+    """The user message of a request."""
+    return "".join(part.text for message in request.messages for part in message.parts)
+
+
+def task_of(request: Request) -> str:
+    """The task line of a request's prompt."""
+    return next(line for line in prompt_of(request).splitlines() if line.startswith("Task: "))
+
+
+@pytest.fixture
+def scripted_lm():
+    """``scripted_lm(reply)`` -> (lm, engine); ``reply`` maps a Request to text or an exception to raise."""
+
+    def make(reply):
+        engine = ScriptedEngine(reply)
+        lm = dspy.LM(
+            "scripted/model", engine=engine, async_engine=AsyncScriptedEngine(engine), cache=False, num_retries=0
+        )
+        return lm, engine
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder of real data that is not part of this repository."""
+    path = Path(os.environ.get("MEDHOP_SHARED", ROOT.parent / "shared")) / "data"
+    if not path.is_dir():
+        pytest.skip(f"real data not present at {path} (set MEDHOP_SHARED)")
+    return path

@@ -1,0 +1,47 @@
+"""Importing the package does nothing."""
+
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = ["torch", "chromadb", "flashrank", "sentence_transformers", "datasets", "bm25s", "litellm", "xllamacpp"]
+
+
+def run(code: str) -> str:
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def test_importing_the_package_loads_nothing_heavy():
+    heavy = [*HEAVY, "dspy", "httpx", "pydantic"]
+    assert run(f"import sys, medhop_dspy; print([m for m in {heavy} if m in sys.modules])") == "[]"
+
+
+@pytest.mark.parametrize(
+    "module",
+    ["medhop_dspy.pipelines.medhopper", "medhop_dspy.adapter", "medhop_dspy.runtime", "medhop_dspy.retrieval.retriever",
+     "medhop_dspy.retrieval.index", "medhop_dspy.knowledge.orphanet", "medhop_dspy.lm.connect"],
+)  # fmt: skip
+def test_importing_a_module_loads_no_model_library(module):
+    assert run(f"import sys, {module}; print([m for m in {HEAVY} if m in sys.modules])") == "[]"
+
+
+def test_importing_opens_no_socket_and_no_cache_folder(tmp_path):
+    code = (
+        "import socket, sys\n"
+        "def refuse(*a, **k): raise SystemExit('socket opened at import')\n"
+        "socket.socket.connect = refuse\n"
+        "import medhop_dspy.runtime, medhop_dspy.pipelines.medhopper, medhop_dspy.lm.connect\n"
+    )
+    env = {"HOME": str(tmp_path), "MEDHOP_HOME": str(tmp_path / "home"), "PATH": "/usr/bin:/bin"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env, check=False)
+    assert done.returncode == 0, done.stderr
+    assert not (tmp_path / "home").exists()
+
+
+def test_public_names_are_importable():
+    assert (
+        run("import medhop_dspy; print(all(getattr(medhop_dspy, n) is not None for n in medhop_dspy.__all__))")
+        == "True"
+    )

@@ -13,7 +13,7 @@ import statistics
 from pathlib import Path
 
 from medhop_dspy import Settings, answers, session
-from medhop_dspy.cli.show import as_record
+from medhop_dspy.pipelines.program import as_record
 
 
 def main() -> None:

@@ -34,9 +34,9 @@ _NO_ANSWER: Final = (
 _ECHOES: Final = "answer|short answer|your answer|your answer here|string|text|json|str|entity|value|placeholder"
 _PLACEHOLDERS: Final = frozenset(f"{_NO_ANSWER}|{_ECHOES}".split("|"))
 _PLACEHOLDER = re.compile(
-    r"(?:(?:it )?(?:is|are|was|information) )?(?:not|cannot be|can not be|could not be|cant be|couldnt be) (?:yet |explicitly |"
-    r"directly |clearly |currently |be )?(?:known|sure|certain|specified|stated|mentioned|given|provided|available|"
-    r"applicable|found|determined|clear|answered|listed|identified|reported|described|defined|established|inferred|"
+    r"(?:(?:it )?(?:is|are|was|information) )?(?:not|cannot be|can not be|could not be|cant be|couldnt be) (?:yet |"
+    r"explicitly |directly |clearly |currently |be )?(?:known|sure|certain|specified|stated|mentioned|given|provided|"
+    r"available|applicable|found|determined|clear|answered|listed|identified|reported|described|defined|established|inferred|"
     r"present in)\b.*"
     r"|(?:unable|impossible) to .*|none (?:unknown|given|found|specified|mentioned|provided|stated|listed|available)"
     r"|(?:unknown|unspecified|unclear) (?:gene|protein|disease|cause|chromosome|person|organism|at present|currently)s?"

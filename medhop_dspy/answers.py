@@ -152,7 +152,10 @@ ANSWER_TYPES: Final[dict[AnswerType, TypeSpec]] = {
     ),
     AnswerType.BONE: TypeSpec("a bone", "Write the name of the bone only.", checks.bone),
     AnswerType.CHEMICAL: TypeSpec(
-        "a chemical, vitamin or nutrient", "Write the name of the chemical only.", checks.chemical, key=canonical.name_key
+        "a chemical, vitamin or nutrient",
+        "Write the name of the chemical only.",
+        checks.chemical,
+        key=canonical.name_key,
     ),
     AnswerType.DURATION: TypeSpec(
         "a length of time",
@@ -200,7 +203,7 @@ def is_specific(answer: str, hop_type: str) -> bool:
         return False
     if hop_type == AnswerType.NUMBER and checks.number(answer) is False:
         return False
-    return 0 < len(tokens(answer)) and len(answer.split()) <= MAX_ENTITY_WORDS
+    return bool(tokens(answer)) and len(answer.split()) <= MAX_ENTITY_WORDS
 
 
 def exact_match(

@@ -7,7 +7,7 @@ the text is not an answer of that type. ``*_key`` functions return forms for com
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from medhop_dspy.quantities import parse_quantity, words_to_digits
@@ -21,12 +21,22 @@ _PAREN_END = re.compile(r"\s+[(\[][^()\[\]]*[)\]]\s*$")
 
 def text(answer: str) -> str | None:
     """Free text without invisible characters, enclosing quotes, a full stop or a small leading article."""
-    cleaned = trim(tidy(answer))
+    bare = _until_stable(_bare, tidy(answer))
+    return bare if normalise(bare) else None
+
+
+def _bare(answer: str) -> str:
+    cleaned = trim(answer)
     bare = strip_article(cleaned)
     # 'the liver' is the liver, but 'The Lancet' is a name.
-    if bare != cleaned and not (cleaned[:1].islower() or bare[:1].islower()):
-        bare = cleaned
-    return bare if normalise(bare) else None
+    return bare if cleaned[:1].islower() or bare[:1].islower() else cleaned
+
+
+def _until_stable(step: Callable[[str], str], text: str) -> str:
+    """Apply a step that only ever shortens until it changes nothing."""
+    while (shorter := step(text)) != text:
+        text = shorter
+    return text
 
 
 def trim(answer: str) -> str:
@@ -158,9 +168,12 @@ _GENE_WORDS = re.compile(
 
 def gene(answer: str) -> str | None:
     """A gene name without article, the words gene and mutation, or an explanation in brackets at its end."""
-    cleaned = text(answer)
-    if cleaned is None:
-        return None
+    bare = _until_stable(_gene_name, tidy(answer))
+    return bare if normalise(bare) else None
+
+
+def _gene_name(answer: str) -> str:
+    cleaned = text(answer) or ""
     bare = _PAREN_END.sub("", cleaned) or cleaned
     match = _GENE_WORDS.match(bare)
     return match[1] if match and normalise(match[1]) else bare

@@ -149,8 +149,9 @@ def _value(numeral: str) -> Fraction:
     for scale, size in _SCALES.items():
         if numeral.endswith(scale):
             numeral, factor = numeral.removesuffix(scale).strip(), factor * size
-    if power := re.fullmatch(r"(?:([\d.]+)\s*[x×]\s*)?(\d+)\s*\^\s*(-?\d{1,3})", numeral):
-        return factor * Fraction(power[1] or 1) * Fraction(int(power[2])) ** int(power[3])
+    if power := re.fullmatch(r"(?:([\d.]+)\s*[x×]\s*)?([\d.]+)\s*\^\s*(-?\d{1,2})", numeral):
+        base = Fraction(power[2])
+        return factor * Fraction(power[1] or 1) * (base ** int(power[3]) if base else base)
     return factor * sum((Fraction(part) for part in numeral.split()), Fraction(0))
 
 

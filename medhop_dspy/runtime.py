@@ -28,7 +28,7 @@ def open_retriever(settings: Settings) -> Retriever:
     from medhop_dspy.retrieval.rerank import make_reranker
     from medhop_dspy.retrieval.retriever import Retriever
 
-    embedder = Embedder.load(settings)
+    embedder = Embedder.from_settings(settings)
     index = Index.open(settings.index_location, embedder, settings)
     return Retriever(index, embedder, make_reranker(settings), settings)
 

@@ -8,7 +8,7 @@ from typing import Final
 from medhop_dspy import canonical
 from medhop_dspy.answer_types import AnswerType
 from medhop_dspy.quantities import find_quantities, parse_quantity
-from medhop_dspy.textnorm import tidy
+from medhop_dspy.textnorm import normalise, tidy
 
 _BULLET = re.compile(r"^(?:[-*•>]|#+)\s+(?=\S)")
 _LABEL = re.compile(
@@ -24,10 +24,17 @@ _SENTENCE = re.compile(
     re.IGNORECASE,
 )
 # What follows a copula without being an answer: 'is caused by', 'is located on', 'is not', 'is a'.
-_NO_ANSWER = re.compile(r"(?:\w+ed|not|no|an?|known|found|due|in|on|at|by|for|from|also|one|part|because)\b", re.IGNORECASE)
-_CLAUSE = re.compile(r",?\s+(?:because|since|which|who|whose|where|as it|as they|also known as|aka)\s.*|\s[-\u2013\u2014]\s.*")
+_NO_ANSWER = re.compile(
+    r"(?:\w+ed|not|no|an?|known|found|due|in|on|at|by|for|from|also|one|part|because)\b", re.IGNORECASE
+)
+_CLAUSE = re.compile(
+    r",?\s+(?:because|since|which|who|whose|where|as it|as they|also known as|aka)\s.*|\s[-\u2013\u2014]\s.*"
+)
 _EXPLANATION = re.compile(r"\s+[(\[](?P<inside>[^()\[\]]*)[)\]]$")
-_ABBREVIATION = re.compile(r"(?=.*[A-Z].*[A-Z])[A-Z][\w-]{1,9}(?: (?:[IVX]+|\d+)[A-Za-z]?)?|(?:also|a\.?k\.?a|i\.e|e\.g|or|formerly|previously)\b.*")
+_ABBREVIATION = re.compile(
+    r"(?=.*[A-Z].*[A-Z])[A-Z][\w-]{1,9}(?: (?:[IVX]+|\d+)[A-Za-z]?)?"
+    r"|(?:also|a\.?k\.?a|i\.e|e\.g|or|formerly|previously)\b.*"
+)
 
 _NAMES: Final = frozenset(AnswerType) - {
     AnswerType.OTHER,
@@ -44,10 +51,11 @@ def shorten(answer: str, answer_type: AnswerType) -> str:
     """Trim a reply to its answer string: no label, sentence around it, quotes, explanation or full stop.
 
     Nothing inside the answer changes: ``1.5 hours``, ``HLA-B*57:01`` and ``t(9;22)`` stay. A chromosome becomes
-    ``Chromosome 15``, yes or no ``Yes`` or ``No``. Shortening twice gives the same as once. Only a reply without any letter, digit or sign gives the empty string.
+    ``Chromosome 15``, yes or no ``Yes`` or ``No``. Shortening twice gives the same as once. Only a reply
+    without any letter or digit gives the empty string.
     """
     lines = [tidy(line) for line in answer.splitlines()]
-    text = next((line for line in lines if canonical.text(line) or line.strip("-*#` ")), "")
+    text = next((line for line in lines if normalise(line)), "")
     for _ in range(_ROUNDS):
         shorter = _once(text, answer_type)
         if shorter == text:
@@ -84,15 +92,19 @@ def _number(text: str) -> str:
 
 
 def _name(text: str, answer_type: AnswerType) -> str:
-    text = _CLAUSE.sub("", text) or text
+    text = _unless_empty(_CLAUSE.sub("", text), text)
     if (inside := _EXPLANATION.search(text)) and (
         answer_type in {AnswerType.GENE, AnswerType.GENE_MUTATION}
         or len(inside["inside"].split()) > 2
         or _ABBREVIATION.fullmatch(inside["inside"])
     ):
-        text = text[: inside.start()] or text
+        text = _unless_empty(text[: inside.start()], text)
     if (sentence := _SENTENCE.fullmatch(text)) and not _NO_ANSWER.match(sentence["answer"]):
-        text = sentence["answer"]
+        text = _unless_empty(sentence["answer"], text)
     if answer_type in {AnswerType.GENE, AnswerType.GENE_MUTATION}:
         return canonical.gene(text) or text
     return canonical.text(text) or text
+
+
+def _unless_empty(shorter: str, text: str) -> str:
+    return shorter if normalise(shorter) else text

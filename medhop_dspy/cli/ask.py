@@ -49,17 +49,19 @@ def ask(
 
     steps = Console(stderr=True)
     failures: list[MedhopError] = []
-    with _steps(steps, show=steps.is_terminal or not as_json) as callback:
-        with session(program, settings, callbacks=[callback]) as answering:
-            for item in questions:
-                callback.begin(item.text)
-                try:
-                    prediction = answering(question=item.text)
-                except MedhopError as error:
-                    failures.append(error)
-                    _show_failure(item, error, as_json=as_json)
-                else:
-                    _show(item, prediction, as_json=as_json, trace=trace)
+    with (
+        _steps(steps, show=steps.is_terminal or not as_json) as callback,
+        session(program, settings, callbacks=[callback]) as answering,
+    ):
+        for item in questions:
+            callback.begin(item.text)
+            try:
+                prediction = answering(question=item.text)
+            except MedhopError as error:
+                failures.append(error)
+                _show_failure(item, error, as_json=as_json)
+            else:
+                _show(item, prediction, as_json=as_json, trace=trace)
     if not as_json:
         typer.echo(DISCLAIMER)
     if failures:
@@ -98,7 +100,8 @@ def _steps(console: Console, *, show: bool) -> Iterator[Any]:
 
 
 def _show(item: Question, prediction: dspy.Prediction, *, as_json: bool, trace: bool) -> None:
-    from medhop_dspy.cli.show import as_record, as_text
+    from medhop_dspy.cli.show import as_text
+    from medhop_dspy.pipelines.program import as_record
 
     if as_json:
         typer.echo(json.dumps({"QIDX": item.id, "question": item.text, **as_record(prediction)}, ensure_ascii=False))

@@ -1,36 +1,13 @@
-"""A prediction as a JSON record and as text for people."""
+"""A prediction as text for people."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import dspy
 
     from medhop_dspy.trace import Passage, Trace
-
-
-def as_record(prediction: dspy.Prediction) -> dict[str, Any]:
-    """The prediction as plain JSON values, in the order of the documentation."""
-    trace: Trace = prediction.trace
-    return {
-        "answer": prediction.answer,
-        "draft": prediction.draft,
-        "validated": prediction.validated,
-        "strategy": prediction.strategy,
-        "answer_type": prediction.answer_type,
-        "hops": [asdict(h) for h in prediction.hops],
-        "evidence": [
-            {"id": p.id, "title": p.title, "url": p.url, "text": p.text, "score": p.score} for p in prediction.evidence
-        ],
-        "quote": prediction.quote,
-        "long_answer": prediction.long_answer,
-        "lm_calls": prediction.lm_calls,
-        "usage": asdict(prediction.usage),
-        "seconds": round(trace.seconds, 3),
-        "trace": trace.to_dict(),
-    }
 
 
 def as_text(question: str, prediction: dspy.Prediction, *, trace: bool) -> str:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 MAX_CONSTRAINTS: Final = 3
 _WORD = re.compile(r"[\w#'-]+")
 _MIN_WORDS: Final = 4
+_OPENING: Final = 3  # "In what year", "On which chromosome"
 _SAME: Final = 0.8  # share of common words above which two questions are one
 _ASKS: Final = re.compile(
     r"\b(who|whom|whose|what|which|when|where|why|how|is|are|was|were|does|do|did|can|could|has|have|had|will|would"
@@ -44,7 +45,8 @@ def sanitised_hops(hops: Iterable[PlannedHop], question: str) -> list[PlannedHop
 
 def _is_question(text: str) -> bool:
     words = _WORD.findall(text)
-    return len(words) >= _MIN_WORDS and bool(_ASKS.search(text)) and text.isprintable()
+    asks = (text.rstrip().endswith("?") and _ASKS.search(text)) or _ASKS.search(" ".join(words[:_OPENING]))
+    return len(words) >= _MIN_WORDS and bool(asks) and text.isprintable()
 
 
 def _similarity(a: str, b: str) -> float:

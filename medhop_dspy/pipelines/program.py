@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import dspy
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from medhop_dspy.retrieval.retriever import Retriever
     from medhop_dspy.settings import Settings
+    from medhop_dspy.trace import Trace
 
 
 class Program(dspy.Module):  # type: ignore[misc]
@@ -105,3 +107,25 @@ def _long_answer(answer: str | None, quote: str, evidence: Any) -> str:  # noqa:
         f"Sources: {'; '.join(sources)}." if sources else "",
     ]
     return " ".join(filter(None, parts))
+
+
+def as_record(prediction: dspy.Prediction) -> dict[str, Any]:
+    """The prediction as plain JSON values, in the order of the documentation."""
+    trace: Trace = prediction.trace
+    return {
+        "answer": prediction.answer,
+        "draft": prediction.draft,
+        "validated": prediction.validated,
+        "strategy": prediction.strategy,
+        "answer_type": prediction.answer_type,
+        "hops": [asdict(h) for h in prediction.hops],
+        "evidence": [
+            {"id": p.id, "title": p.title, "url": p.url, "text": p.text, "score": p.score} for p in prediction.evidence
+        ],
+        "quote": prediction.quote,
+        "long_answer": prediction.long_answer,
+        "lm_calls": prediction.lm_calls,
+        "usage": asdict(prediction.usage),
+        "seconds": round(trace.seconds, 3),
+        "trace": trace.to_dict(),
+    }

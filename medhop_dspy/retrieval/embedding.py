@@ -124,7 +124,7 @@ class Embedder:
     @property
     def max_tokens(self) -> int:
         """Tokens that the model reads, special ones included; the rest of a text is ignored."""
-        return int(self._model.max_seq_length)
+        return int(self._model.max_seq_length or self._model.tokenizer.model_max_length)
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Vectors of documents.
@@ -176,7 +176,9 @@ class Embedder:
 
 def _checked(texts: Sequence[str]) -> list[str]:
     if isinstance(texts, str):
-        raise InputError(f"got the one string {texts[:80]!r} to embed, wanted a list of strings", hint="Wrap it: [text].")
+        raise InputError(
+            f"got the one string {texts[:80]!r} to embed, wanted a list of strings", hint="Wrap it: [text]."
+        )
     for i, text in enumerate(texts):
         if not isinstance(text, str) or not text.strip():
             raise InputError(f"text {i} to embed is {text!r}, wanted text that is not blank")
@@ -187,10 +189,11 @@ def _checked(texts: Sequence[str]) -> list[str]:
 
 def _load(folder: Path, device: str | None) -> Any:  # noqa: ANN401  (its stubs want the modules' exact types)
     from sentence_transformers import SentenceTransformer
-    from transformers.utils import logging as transformers_logging
+    from transformers.utils import logging
 
-    shown = transformers_logging.is_progress_bar_enabled()
-    transformers_logging.disable_progress_bar()
+    bars: Any = logging  # its functions have no types
+    shown = bars.is_progress_bar_enabled()
+    bars.disable_progress_bar()
     try:
         return SentenceTransformer(str(folder), device=device, local_files_only=True)
     except (OSError, ValueError, KeyError, ImportError) as error:
@@ -199,4 +202,4 @@ def _load(folder: Path, device: str | None) -> Any:  # noqa: ANN401  (its stubs 
         ) from error
     finally:
         if shown:
-            transformers_logging.enable_progress_bar()
+            bars.enable_progress_bar()

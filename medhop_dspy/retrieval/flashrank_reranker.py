@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from medhop_dspy.errors import ArtefactError, InputError, SettingsError
-from medhop_dspy.retrieval.rerank import by_score, passage_text
+from medhop_dspy.retrieval.rerank import by_score, check_query, passage_text
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -84,10 +84,12 @@ class FlashRankReranker:
         digits; the same query and passages always give the same result.
 
         Raises:
+            InputError: if the query is blank.
             ArtefactError: if the model's output is not one or two finite numbers per pair.
         """
         if not passages:
             return []
+        check_query(query)
         question = self._encode(query)
         question.truncate(self._max_length // 2)
         owners: list[int] = []

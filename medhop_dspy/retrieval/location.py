@@ -14,6 +14,7 @@ from medhop_dspy.errors import SettingsError
 DEFAULT_COLLECTION: Final = "medhop"
 _COLLECTION: Final = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9._-]{1,510}[a-zA-Z0-9]")  # Chroma's rule
 _PORTS: Final = {"http": 8000, "https": 443}  # 8000 is where `chroma run` listens
+_WANTED: Final = "Give a folder, or http(s)://host:port/collection without user, query or fragment."
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ class FolderLocation:
         """The folder that Chroma writes to."""
         return self.folder / "chroma"
 
-    def lock_file(self, home: Path) -> Path:  # noqa: ARG002
+    def lock_file(self, home: Path) -> Path:
         """What a writer holds."""
         return self.folder / "writer.lock"
 
@@ -86,6 +87,3 @@ def parse_location(text: str) -> Location:
             "or digit.",
         )
     return ServerLocation(url.hostname, port or _PORTS[url.scheme], url.scheme == "https", collection)
-
-
-_WANTED: Final = "Give a folder, or http(s)://host:port/collection without user, query or fragment."

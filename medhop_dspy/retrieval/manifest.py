@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from medhop_dspy.settings import Settings
 
 FORMAT: Final = 1
+_REBUILD: Final = "Build the index again in another place, or delete this one first."
 
 # building: not complete yet, never searched. updating: complete before, being changed.
 State = Literal["building", "updating", "complete"]
@@ -134,10 +135,9 @@ class Manifest:
         except ValidationError as error:
             problem = error.errors()[0]
             where = ".".join(map(str, problem["loc"]))
-            raise StoreError(f"the manifest of {location} is damaged: {where}: {problem['msg']}", hint=_REBUILD) from None
-
-
-_REBUILD: Final = "Build the index again in another place, or delete this one first."
+            raise StoreError(
+                f"the manifest of {location} is damaged: {where}: {problem['msg']}", hint=_REBUILD
+            ) from None
 
 
 def check_recipe(stored: Recipe, wanted: Recipe, location: str) -> None:

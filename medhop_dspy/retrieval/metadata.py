@@ -76,4 +76,5 @@ def encode_metadata(values: Mapping[str, Any]) -> dict[str, Any]:
 def decode_metadata(stored: Mapping[str, Any]) -> dict[str, Any]:
     """Inverse of :func:`encode_metadata`; lists come back as lists, booleans as booleans."""
     own = {key: value for key, value in stored.items() if key != _REST}
-    return own | json.loads(stored[_REST])
+    rest: dict[str, Any] = json.loads(stored[_REST])
+    return own | rest

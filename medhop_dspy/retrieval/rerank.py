@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol
+
+from medhop_dspy.errors import InputError
 
 if TYPE_CHECKING:
     from medhop_dspy.settings import Settings
     from medhop_dspy.trace import Passage
 
 
-@runtime_checkable
 class Reranker(Protocol):
     """Orders passages by how well they fit a query."""
 
@@ -26,6 +27,16 @@ class NoReranker:
     def rank(self, query: str, passages: Sequence[Passage]) -> list[Passage]:
         """The passages as they came."""
         return list(passages)
+
+
+def check_query(query: str) -> None:
+    """Refuse a query that no passage can fit better than another.
+
+    Raises:
+        InputError: if it is blank.
+    """
+    if not query.strip():
+        raise InputError(f"the query to rerank with is blank: {query!r}", hint="Give some text.")
 
 
 def passage_text(passage: Passage, *, with_title: bool) -> str:

@@ -103,10 +103,12 @@ class Retriever:
             At most ``k`` passages in the reranker's order, with its scores.
 
         Raises:
-            InputError: if no query is left or ``k`` is below 1.
+            InputError: if no query is left, ``queries`` is one string, or ``k`` is below 1.
         """
         if k < 1:
             raise InputError(f"k must be at least 1, got {k}")
+        if isinstance(queries, str):
+            raise InputError(f"got the one string {queries[:80]!r}, wanted a list of strings", hint="Wrap it: [query].")
         cleaned = list(dict.fromkeys(filter(None, (" ".join(q.split()) for q in queries))))
         if not cleaned:
             raise InputError(f"none of the {len(queries)} query strings holds any text", hint="Give at least one.")

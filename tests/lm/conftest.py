@@ -53,11 +53,11 @@ class Remote:
             def log_message(self, *args: Any) -> None:
                 pass
 
-            def do_GET(self) -> None:  # noqa: N802
+            def do_GET(self) -> None:
                 page = remote.pages.get(self.path)
                 remote._send(self, (404, {}, b"") if page is None else page)
 
-            def do_POST(self) -> None:  # noqa: N802
+            def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 with remote._lock:
                     reply = remote.replies[min(len(remote.bodies), len(remote.replies) - 1)]

@@ -127,8 +127,9 @@ def test_a_running_server_is_used_and_left_alone(served):
 
 @pytest.mark.lm
 def test_another_model_is_not_taken_for_the_wanted_one(served):
-    with pytest.raises(ServerError, match=f"serves '{NAME}', wanted 'other'"), model_server(
-        served.replace(lm_model="other")
+    with (
+        pytest.raises(ServerError, match=f"serves '{NAME}', wanted 'other'"),
+        model_server(served.replace(lm_model="other")),
     ):
         pytest.fail("served")
 

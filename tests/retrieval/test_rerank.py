@@ -46,6 +46,11 @@ class TestFlashRank:
     def test_nothing_in_nothing_out(self, flashrank):
         assert flashrank().rank("gene", []) == []
 
+    @pytest.mark.parametrize("query", ["", " \n"])
+    def test_blank_query(self, flashrank, query):
+        with pytest.raises(InputError, match="is blank"):
+            flashrank().rank(query, passages("gene"))
+
     def test_input_and_earlier_results_stay_as_they_were(self, flashrank):
         reranker = flashrank()
         given = passages("gene", FACT, "filler")
@@ -264,7 +269,7 @@ class TestLateInteraction:
 
     @pytest.mark.parametrize("query", ["", " \n"])
     def test_blank_query(self, late_interaction, query):
-        with pytest.raises(InputError, match="blank query"):
+        with pytest.raises(InputError, match="is blank"):
             late_interaction.rank(query, self.GIVEN)
 
     def test_ties_keep_their_order(self, late_interaction):
@@ -273,13 +278,13 @@ class TestLateInteraction:
 
     def test_scores_do_not_depend_on_what_was_ranked_before_or_beside(self, late_interaction):
         cold = {p.id: p.score for p in late_interaction.rank(self.QUERY, self.GIVEN)}
-        late_interaction.rank("mitral valve " * 30, [*self.GIVEN, *passages(*("valve " * n for n in range(1, 20)))])
+        late_interaction.rank("mitral valve " * 5, [*self.GIVEN, *passages(*("valve " * n for n in range(1, 6)))])
         assert {p.id: p.score for p in late_interaction.rank(self.QUERY, self.GIVEN[::-1])} == cold
         late_interaction._vectors.cache_clear()
         assert [p.score for p in late_interaction.rank(self.QUERY, self.GIVEN[1:2])] == [cold["d1#0"]]
 
     def test_reads_all_of_a_long_passage(self, late_interaction):
-        filler = "The clinic opens in the morning and closes in the evening. " * 40
+        filler = "The clinic opens in the morning and closes in the evening. " * 25
         ranked = late_interaction.rank(self.QUERY, passages(filler, f"{filler} {self.GIVEN[1].text}"))
         assert ranked[0].id == "d1#0"
         assert ranked[0].score > ranked[1].score + 0.1

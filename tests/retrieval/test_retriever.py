@@ -112,6 +112,11 @@ def test_no_query_left(make, queries):
         make().search(queries, 3)
 
 
+def test_one_string_instead_of_a_list(make):
+    with pytest.raises(InputError, match="the one string 'fever'"):
+        make().search("fever", 3)
+
+
 @pytest.mark.parametrize("k", [0, -5])
 def test_k_below_one(make, k):
     with pytest.raises(InputError, match=f"k must be at least 1, got {k}"):
@@ -203,7 +208,7 @@ def test_merge(rankings, limit, merged):
 def test_mmr_picks_from_its_own_fetch_size_and_spreads(make):
     given = passages("fever", "fever fever", "fever and rash", "cough")
     near = make(given, candidates=2)
-    spread = make(given, candidates=2, search="mmr", mmr_fetch=3, mmr_lambda=0.5)
+    spread = make(given, candidates=2, search="mmr", mmr_fetch=3, mmr_lambda=0.3)
     assert ids(near.search(["fever"], 2)) == ["p000", "p001"]
     assert ids(spread.search(["fever"], 2)) == ["p000", "p002"]
     assert spread._index.searches == [(1, 3)]

@@ -1,0 +1,62 @@
+"""Clients of Chroma, and its errors as ours."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from medhop_dspy.errors import StoreError
+from medhop_dspy.retrieval.disk import disk_errors, is_disk_full
+from medhop_dspy.retrieval.location import FolderLocation, Location, ServerLocation
+
+
+def chroma_version(location: Location) -> str:
+    """Version of the Chroma that runs here: the library's for a folder, the server's for a server."""
+    if isinstance(location, FolderLocation):
+        import chromadb
+
+        return str(chromadb.__version__)
+    with chroma_errors(location), connect(location) as client:
+        return str(client.get_version())
+
+
+@contextmanager
+def chroma_errors(location: Location) -> Iterator[None]:
+    """Turn errors of Chroma, of the connection to it and of the disk below it into ours.
+
+    Raises:
+        DiskFullError: if no space is left.
+        StoreError: for everything else.
+    """
+    import httpx
+    from chromadb.errors import ChromaError
+
+    try:
+        with disk_errors(location):
+            yield
+    # Chroma reports an unreachable server, and input that it refuses, as ValueError.
+    except (ChromaError, httpx.HTTPError, ValueError) as error:
+        if is_disk_full(error):
+            with disk_errors(location):
+                raise OSError(errno.ENOSPC, str(error)) from error
+        hint = "Check that the Chroma server runs." if isinstance(location, ServerLocation) else ""
+        raise StoreError(f"the index {location}: {error}", hint=hint) from error
+
+
+def connect(location: Location) -> Any:  # noqa: ANN401
+    """A client of Chroma; no telemetry, and nothing taken from an ``.env`` file in the working folder."""
+    import chromadb
+    from chromadb.config import Settings
+
+    options: dict[str, Any] = {
+        "_env_file": None,
+        "anonymized_telemetry": False,
+        "chroma_otel_collection_endpoint": "",
+    }
+    settings = Settings(**options)
+    if isinstance(location, FolderLocation):
+        return chromadb.PersistentClient(str(location.database), settings=settings)
+    host = f"[{location.host}]" if ":" in location.host else location.host
+    return chromadb.HttpClient(host, location.port, ssl=location.ssl, settings=settings)

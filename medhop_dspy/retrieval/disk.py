@@ -1,0 +1,62 @@
+"""Files that are either whole or not there, and a full disk as an error of its own."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Final
+
+from medhop_dspy.errors import DiskFullError, StoreError
+
+_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+_FULL_WORDS: Final = ("database or disk is full", "no space left", "disk quota exceeded")
+
+
+@contextmanager
+def disk_errors(place: object) -> Iterator[None]:
+    """Turn operating system errors about ``place`` into ours.
+
+    Raises:
+        DiskFullError: if no space is left.
+        StoreError: for everything else.
+    """
+    try:
+        yield
+    except OSError as error:
+        if is_disk_full(error):
+            raise DiskFullError(
+                f"no space left while writing {place}: {error}",
+                hint="Free some space and run the same command again; it goes on where it stopped.",
+            ) from error
+        raise StoreError(f"cannot read or write {place}: {error}") from error
+
+
+def is_disk_full(error: BaseException) -> bool:
+    """Whether an error, of the system or of a database that only reports it in words, means a full disk."""
+    words = str(error).lower()
+    return (isinstance(error, OSError) and error.errno in _FULL) or any(part in words for part in _FULL_WORDS)
+
+
+def write_atomically(file: Path, write: Callable[[IO[bytes]], object]) -> None:
+    """Replace ``file`` with what ``write`` writes; a crash leaves the old file or the new one.
+
+    Raises:
+        OSError: if that fails; the old file is untouched then.
+    """
+    temporary = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        with temporary.open("wb") as stream:
+            write(stream)
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary.replace(file)
+        folder = os.open(file.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    finally:
+        temporary.unlink(missing_ok=True)

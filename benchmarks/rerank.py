@@ -52,6 +52,7 @@ class ExactIndex:
     def __init__(self, passages: Sequence[Passage], vectors: NDArray[np.float32]) -> None:
         self._passages = passages
         self._vectors = vectors
+        self.digest = ""
         self._row = {p.id: i for i, p in enumerate(passages)}
 
     def search(self, vectors: NDArray[np.float32], k: int) -> list[list[Passage]]:
@@ -128,16 +129,16 @@ def main() -> None:
     vectors = embedder.embed([passage_text(p, with_title=base.embed_title) for p in passages])
     index = ExactIndex(passages, vectors)
     print(f"{len(questions)} questions, {len(passages)} chunks, {arguments.candidates} candidates\n")
-    print(f"{'':32} {'MRR':>6} {f'hit@{arguments.k}':>6} {'s first':>8} {'s again':>8}")
+    print(f"{'':32} {'MRR':>6} {f'hit@{arguments.k}':>6} {'s first':>8} {'s again':>8}", flush=True)
     for name, overrides in ROWS:
         settings = base.replace(**overrides)
         try:
             reranker = make_reranker(settings)
         except ArtefactError as error:
-            print(f"{name:32} not measured: {error}")
+            print(f"{name:32} not measured: {error}", flush=True)
             continue
         mrr, hits, first, again = measure(Retriever(index, embedder, reranker, settings), questions, arguments.k)
-        print(f"{name:32} {mrr:6.3f} {hits:6.2f} {first:8.3f} {again:8.3f}")
+        print(f"{name:32} {mrr:6.3f} {hits:6.2f} {first:8.3f} {again:8.3f}", flush=True)
 
 
 if __name__ == "__main__":

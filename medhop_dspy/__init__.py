@@ -23,7 +23,7 @@ _PUBLIC = {
     "open_retriever": "medhop_dspy.runtime",
     "session": "medhop_dspy.runtime",
 }
-__all__ = list(_PUBLIC)  # noqa: PLE0604  (strings, from the table above)
+__all__ = list(_PUBLIC)
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401

@@ -22,7 +22,6 @@ from __future__ import annotations
 import json
 import re
 from enum import Enum, StrEnum
-from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_args, get_origin
 
 import dspy
@@ -113,7 +112,9 @@ class EvidenceFirstAdapter(dspy.Adapter):
         inputs: dict[str, Any],
     ) -> list[dict[str, Any]]:
         """One request with the signature's reply options; ``lm_kwargs`` win over them."""
-        return super().__call__(lm, {**reply_options(signature), **lm_kwargs}, signature, demos, inputs)
+        options = {**reply_options(signature), **lm_kwargs}
+        replies: list[dict[str, Any]] = super().__call__(lm, options, signature, demos, inputs)
+        return replies
 
     async def acall(
         self,
@@ -124,7 +125,9 @@ class EvidenceFirstAdapter(dspy.Adapter):
         inputs: dict[str, Any],
     ) -> list[dict[str, Any]]:
         """The same, awaited."""
-        return await super().acall(lm, {**reply_options(signature), **lm_kwargs}, signature, demos, inputs)
+        options = {**reply_options(signature), **lm_kwargs}
+        replies: list[dict[str, Any]] = await super().acall(lm, options, signature, demos, inputs)
+        return replies
 
     def format(
         self, signature: type[dspy.Signature], demos: list[dict[str, Any]], inputs: dict[str, Any]
@@ -271,7 +274,6 @@ def _members(annotation: Any) -> list[str]:  # noqa: ANN401
     return [str(a) for a in get_args(annotation)] if get_origin(annotation) is Literal else []
 
 
-@lru_cache(maxsize=256)
 def _reply_model(signature: type[dspy.Signature]) -> type[BaseModel]:
     fields: dict[str, Any] = {name: (f.annotation, f) for name, f in signature.output_fields.items()}
     return create_model("Reply", __config__=ConfigDict(extra="forbid"), **fields)
@@ -342,7 +344,8 @@ def _described(field: FieldInfo) -> str:
 
 
 def _desc(field: FieldInfo) -> str:
-    return str((field.json_schema_extra or {}).get("desc", ""))
+    extra = field.json_schema_extra
+    return str(extra.get("desc", "")) if isinstance(extra, dict) else ""
 
 
 def _unquoted(text: str) -> str:

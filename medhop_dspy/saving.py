@@ -20,8 +20,6 @@ from medhop_dspy.errors import ProgramError
 from medhop_dspy.settings import PLACES, Settings
 
 if TYPE_CHECKING:
-    import dspy
-
     from medhop_dspy.pipelines.program import Program
 
 FORMAT: Final = 1
@@ -78,7 +76,7 @@ def read(path: Path | str) -> dict[str, Any]:
     """
     path = _json_path(path)
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ProgramError(f"cannot read program {path}: {error.strerror}") from error
     except ValueError as error:

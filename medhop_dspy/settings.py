@@ -57,6 +57,7 @@ PRESETS: Final[dict[str, dict[str, Any]]] = {
         "backend": "llamacpp",
         "lm_model": "qwen2.5-coder-0.5b-instruct-q4_k_m",
         "context_tokens": 4096,
+        "plan_by": "rules",
         "embedder": "all-MiniLM-L6-v2",
         "embed_title": True,
         "candidates": 30,
@@ -123,6 +124,9 @@ class Settings(BaseModel):
     )
 
     # Program
+    plan_by: Literal["model", "rules"] = Field(
+        "model", description="Who routes and plans: the model, or rules over the question's words, for small models."
+    )
     max_hops: int = Field(3, ge=0, le=6, description="Sub-questions of a multi-hop question at most.")
     max_repairs: int = Field(3, ge=0, le=10, description="Repair rounds after the first draft at most.")
     use_repair: bool = Field(True, description="Repair the query after a failed check.")

@@ -39,9 +39,18 @@ def serve(
     settings = load_settings(preset, settings_file, override)
     chosen = {"backend": backend.value} if backend else {}
     settings = settings.replace(**chosen, **({"port": port} if port else {}))
-    with run_server(settings, gpus=gpus, install=install) as server:
+    with run_server(settings, gpus=gpus) as server:
         typer.echo(f"ready at {server.url}, log {server.log}; Ctrl-C stops it")
         server.wait()
+
+
+@app.command("install-sglang")
+def install_sglang(preset: Preset = None, settings_file: SettingsFile = None, override: Override = None) -> None:
+    """Make an environment of its own for SGLang, which pins other versions than this software."""
+    from medhop_dspy.lm import sglang
+
+    settings = load_settings(preset, settings_file, override)
+    typer.echo(sglang.install(settings.home, lambda line: typer.echo(line, err=True)))
 
 
 @app.command()

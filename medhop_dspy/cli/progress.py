@@ -23,7 +23,7 @@ _STEPS = {
 }
 
 
-class StepReporter(BaseCallback):  # type: ignore[misc]
+class StepReporter(BaseCallback):
     """Tells ``show`` about every predictor call as it starts."""
 
     def __init__(self, show: Callable[[str], None]) -> None:

@@ -9,10 +9,13 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from medhop_dspy.errors import ArtefactError
 from medhop_dspy.lm.catalogue import ARTEFACTS, Artefact, File, find
+
+if TYPE_CHECKING:
+    from medhop_dspy.settings import Settings
 
 _BLOCK: Final = 1 << 20
 _STAMP: Final = ".verified.json"
@@ -73,6 +76,17 @@ def verify(name: str, home: Path) -> Path:
         raise ArtefactError(f"no hash of {artefact.name} is known, so it cannot be verified")
     _require(artefact, home, trust_stamp=False)
     return artefact.location(home)
+
+
+def needed(settings: Settings) -> list[str]:
+    """Names of the artefacts that ``settings`` use on this machine, each once; the user's own paths are left out."""
+    names = [settings.embedder]
+    if settings.backend == "llamacpp":
+        names.insert(0, settings.lm_model)
+    if settings.reranker == "flashrank":
+        names.append(settings.reranker_model)
+    known = {a.hub or a.name: a.name for a in ARTEFACTS} | {a.name: a.name for a in ARTEFACTS}
+    return list(dict.fromkeys(known[n] for n in names if n in known))
 
 
 def status(home: Path) -> list[Status]:

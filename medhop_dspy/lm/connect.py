@@ -46,9 +46,8 @@ class ServerInfo:
 
 
 def quiet_dspy() -> None:
-    """Keep DSPy and LiteLLM off the network: no price map, no telemetry. Call before the first LM call."""
+    """Keep DSPy and LiteLLM from fetching their price map over the network. Call before the first LM call."""
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-    os.environ.setdefault("LITELLM_TELEMETRY", "False")
 
 
 def probe(base_url: str, api_key: str | None = None, timeout: float = PROBE_TIMEOUT, *, model: str = "") -> ServerInfo:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from medhop_dspy.errors import ServerError
-from medhop_dspy.lm.process import HOST, ServerProcess, bindable
+from medhop_dspy.lm.process import HOST, ServerProcess, bindable, new_log
 
 if TYPE_CHECKING:
     from medhop_dspy.settings import Settings
@@ -48,7 +48,7 @@ def start(settings: Settings, model: Path, *, port: int = 0, log: Path | None = 
     server = ServerProcess(
         command(settings, model, port),
         port=port,
-        log=log or settings.home / "logs" / f"llamacpp-{port}.log",
+        log=log or new_log(settings.home, f"llamacpp-{port}"),
         env=_environment(settings),
     )
     try:

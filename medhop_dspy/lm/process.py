@@ -18,6 +18,7 @@ from medhop_dspy.errors import ServerError, ServerUnavailableError
 HOST: Final = "127.0.0.1"
 STOP_TIMEOUT: Final = 10.0
 _POLL: Final = 0.1
+_KEPT_LOGS: Final = 9
 
 
 class ServerProcess:
@@ -130,6 +131,22 @@ class ServerProcess:
     def _last_words(self) -> str:
         lines = self.log.read_text(errors="replace").strip().splitlines()
         return " | ".join(lines[-3:]) or "its log is empty"
+
+
+def new_log(home: Path, name: str) -> Path:
+    """``home/logs/name.log``; all but the newest nine other logs there are removed."""
+    folder = home / "logs"
+    logs = sorted(folder.glob("*.log"), key=_modified, reverse=True)
+    for old in logs[_KEPT_LOGS:]:
+        old.unlink(missing_ok=True)
+    return folder / f"{name}.log"
+
+
+def _modified(log: Path) -> float:
+    try:
+        return log.stat().st_mtime
+    except FileNotFoundError:  # removed by another process meanwhile
+        return 0.0
 
 
 def bindable(port: int) -> int:

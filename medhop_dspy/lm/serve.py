@@ -54,10 +54,11 @@ def model_server(settings: Settings) -> Iterator[Settings]:
 
 
 @contextmanager
-def serve(settings: Settings) -> Iterator[ServerProcess]:
+def serve(settings: Settings, *, gpus: int = 1) -> Iterator[ServerProcess]:
     """The configured server at ``settings.port``, ready, for ``medhop lm serve``; stopped at the end of the block.
 
-    Call :meth:`~medhop_dspy.lm.process.ServerProcess.wait` inside to stay in the foreground.
+    Call :meth:`~medhop_dspy.lm.process.ServerProcess.wait` inside to stay in the foreground. With several ``gpus``
+    SGLang runs a copy of the model on each, behind its router.
 
     Raises:
         ServerError: the port is taken, a program is missing, or the server ended early.
@@ -68,6 +69,6 @@ def serve(settings: Settings) -> Iterator[ServerProcess]:
         model = artefacts.path(settings.lm_model, settings.home)
         server = llamacpp.start(settings, model, port=settings.port)
     else:
-        server = sglang.start(settings)
+        server = sglang.start(settings, gpus=gpus)
     with server:
         yield server

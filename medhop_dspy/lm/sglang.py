@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from medhop_dspy.errors import ServerError
-from medhop_dspy.lm.process import HOST, ServerProcess, bindable
+from medhop_dspy.lm.process import HOST, ServerProcess, bindable, new_log
 
 if TYPE_CHECKING:
     from medhop_dspy.settings import Settings
@@ -25,7 +25,7 @@ _LOG = logging.getLogger(__name__)
 
 # Weights are downloaded and CUDA graphs captured before the server is healthy.
 START_TIMEOUT: Final = 1800.0
-REQUIREMENTS: Final = ("sglang[all]>=0.5.3", "sglang-router>=0.2")
+REQUIREMENTS: Final = ("sglang>=0.5.3", "sglang-router>=0.2")
 # One of the back-ends that SGLang's deterministic mode supports, and the one that runs on every GPU generation.
 ATTENTION_BACKEND: Final = "triton"
 MEMORY_SHARE: Final = 0.85
@@ -56,7 +56,7 @@ def start(
     python = find_python(settings)
     require_gpus(gpus)
     port = bindable(settings.port)
-    log = log or settings.home / "logs" / f"sglang-{port}.log"
+    log = log or new_log(settings.home, f"sglang-{port}")
     server = ServerProcess(command(settings, python, gpus=gpus, revision=revision), port=port, log=log)
     try:
         server.wait_until_healthy(start_timeout)
@@ -136,9 +136,9 @@ def install(home: Path, progress: Callable[[str], None] = _LOG.info) -> Path:
     python = folder / "bin" / "python"
     folder.parent.mkdir(parents=True, exist_ok=True)
     progress(f"creating {folder}")
-    _run([sys.executable, "-m", "venv", str(folder)])
+    _run([sys.executable, "-m", "venv", "--without-pip", str(folder)])
     progress(f"installing {', '.join(REQUIREMENTS)}")
-    _run([str(python), "-m", "pip", "install", *REQUIREMENTS])
+    _run([sys.executable, "-m", "pip", "--python", str(python), "install", *REQUIREMENTS])
     return python
 
 

@@ -96,7 +96,7 @@ async def _by_model(
     if not run.settings.use_model_judges:
         return Verdict(check, True, "python", "undecided, and model judges are off")
     evidence = [line(p) for p in run.shown]
-    shared = {"evidence": evidence, "question": run.question, "answer": draft}
+    shared = {"evidence": evidence, "question": run.asked_question(), "answer": draft}
     if check == "self_reference":
         reply = await run.ask(check, judges.self_reference, **shared)
         passed = reply is not None and reply.repeats == "no"

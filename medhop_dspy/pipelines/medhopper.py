@@ -11,6 +11,7 @@ from medhop_dspy import answers, signatures
 from medhop_dspy.answers import AnswerType, Strategy
 from medhop_dspy.pipelines import queries
 from medhop_dspy.pipelines.checks import Judges, hop_answer, validate
+from medhop_dspy.pipelines.decompose import decompose
 from medhop_dspy.pipelines.evidence import line
 from medhop_dspy.pipelines.plan import copied_phrases, sanitised_hops
 from medhop_dspy.pipelines.program import Program
@@ -107,7 +108,12 @@ class MedHopper(Program):
         override = answers.route_overrides(run.question)
         strategy = override.strategy
         answer_type = override.answer_type or answers.type_from_question(run.question)
-        if strategy is None or answer_type is None:
+        if run.settings.plan_by == "rules":
+            planned = decompose(run.question, run.settings.max_hops)
+            run.hops, run.reduced = [Hop(h.question, h.type.value) for h in planned.hops], planned.question
+            strategy = Strategy.MULTIHOP if planned.hops else (strategy or Strategy.DIRECT)
+            answer_type = answer_type or AnswerType.OTHER
+        elif strategy is None or answer_type is None:
             reply = await run.ask("route", self.route, question=run.question)
             strategy = strategy or (reply.strategy if reply else Strategy.DIRECT)
             answer_type = answer_type or (reply.answer_type if reply else AnswerType.OTHER)
@@ -128,6 +134,9 @@ class MedHopper(Program):
         return expansion
 
     async def _plan(self, run: Run, strategy: Strategy) -> None:
+        """Hops or constraints by the model; rules have planned already."""
+        if run.settings.plan_by == "rules":
+            return
         if strategy is Strategy.INTERSECTION:
             reply = await run.ask("constraints", self.extract_constraints, question=run.question)
             run.constraints = copied_phrases(reply.constraints, run.question) if reply else ()
@@ -178,7 +187,7 @@ class MedHopper(Program):
         terms = list(expansion.terms) if expansion else []
         named = expansion.disorders[0].name if expansion else run.question
         searched = queries.draft_queries(
-            run.question,
+            run.asked_question(),
             strategy,
             answer_type,
             locked=locked,
@@ -187,7 +196,7 @@ class MedHopper(Program):
             repair_query=repair,
         )
         searched += terms[: run.settings.expansion_queries]
-        focus = [run.question, *locked[-2:], *terms[: run.settings.expansion_rerank]]
+        focus = [run.asked_question(), *([] if run.reduced else locked[-2:]), *terms[: run.settings.expansion_rerank]]
         await run.search(self.retriever, searched, " ".join(focus))
         return searched
 
@@ -196,7 +205,7 @@ class MedHopper(Program):
             "draft",
             self.draft,
             evidence=[line(p) for p in run.shown],
-            question=run.question,
+            question=run.asked_question(),
             known=[f"{queries.resolve_references(h.question, run.hops)} {h.answer}" for h in run.hops if h.resolved],
             constraints=list(run.constraints),
             rule=answers.ANSWER_TYPES[answer_type].format_rule,

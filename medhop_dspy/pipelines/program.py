@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from medhop_dspy.trace import Trace
 
 
-class Program(dspy.Module):  # type: ignore[misc]
+class Program(dspy.Module):
     """A program over one retriever.
 
     Called as ``program(question=...)`` or ``await program.acall(question=...)`` inside ``dspy.context(lm=...)``, it

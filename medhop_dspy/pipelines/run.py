@@ -15,6 +15,7 @@ from dspy.utils.exceptions import AdapterParseError
 
 from medhop_dspy.errors import InputError, ReplyError
 from medhop_dspy.pipelines.evidence import arrange
+from medhop_dspy.pipelines.queries import resolve_references
 from medhop_dspy.trace import Attempt, Failure, Hop, LMCall, Passage, Trace
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ class Run:
     settings: Settings
     blocking: bool
     calls: Sequence[LMCall] = ()
+    reduced: str = ""  # the question with #1, #2 ... for what the hops find; empty: the question itself
     strategy: str = ""
     answer_type: str = ""
     constraints: tuple[str, ...] = ()
@@ -47,6 +49,11 @@ class Run:
     shown: list[Passage] = field(default_factory=list)
     asked: int = 0
     started: float = field(default_factory=time.perf_counter)
+
+    def asked_question(self) -> str:
+        """The question with what the hops found put in, as far as all references are resolved."""
+        resolved = resolve_references(self.reduced, self.hops)
+        return resolved if resolved and "#" not in resolved else self.question
 
     async def ask(self, step: str, predictor: dspy.Module, **inputs: Any) -> dspy.Prediction | None:  # noqa: ANN401
         """One predictor call; None, with the reason kept in ``failures``, where the reply is unusable.

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from medhop_dspy.errors import StoreError
-from medhop_dspy.retrieval.disk import disk_errors, is_disk_full
+from medhop_dspy.retrieval.disk import disk_errors, is_disk_full, is_nearly_full
 from medhop_dspy.retrieval.location import FolderLocation, Location, ServerLocation
 
 
@@ -18,7 +18,7 @@ def chroma_version(location: Location) -> str:
         import chromadb
 
         return str(chromadb.__version__)
-    with chroma_errors(location), connect(location) as client:
+    with chroma_errors(location), connection(location) as client:
         return str(client.get_version())
 
 
@@ -38,7 +38,7 @@ def chroma_errors(location: Location) -> Iterator[None]:
             yield
     # Chroma reports an unreachable server, and input that it refuses, as ValueError.
     except (ChromaError, httpx.HTTPError, ValueError) as error:
-        if is_disk_full(error):
+        if is_disk_full(error) or (isinstance(location, FolderLocation) and is_nearly_full(location.folder)):
             with disk_errors(location):
                 raise OSError(errno.ENOSPC, str(error)) from error
         hint = "Check that the Chroma server runs." if isinstance(location, ServerLocation) else ""
@@ -60,3 +60,25 @@ def connect(location: Location) -> Any:  # noqa: ANN401
         return chromadb.PersistentClient(str(location.database), settings=settings)
     host = f"[{location.host}]" if ":" in location.host else location.host
     return chromadb.HttpClient(host, location.port, ssl=location.ssl, settings=settings)
+
+
+def disconnect(client: Any) -> None:  # noqa: ANN401
+    """Release files and connections of a client; a second call does nothing."""
+    import httpx
+
+    client.close()
+    # Chroma 1.5 leaves the connections to a server open, its own and those of the client inside that checks names.
+    for part in (client, getattr(client, "_admin_client", None)):
+        session = getattr(getattr(part, "_server", None), "_session", None)
+        if isinstance(session, httpx.Client):
+            session.close()
+
+
+@contextmanager
+def connection(location: Location) -> Iterator[Any]:
+    """A client for a short while."""
+    client = connect(location)
+    try:
+        yield client
+    finally:
+        disconnect(client)

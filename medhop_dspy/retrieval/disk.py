@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import IO, Final
 from medhop_dspy.errors import DiskFullError, StoreError
 
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+_TOO_LITTLE: Final = 2**24
 _FULL_WORDS: Final = ("database or disk is full", "no space left", "disk quota exceeded")
 
 
@@ -35,9 +37,23 @@ def disk_errors(place: object) -> Iterator[None]:
 
 
 def is_disk_full(error: BaseException) -> bool:
-    """Whether an error, of the system or of a database that only reports it in words, means a full disk."""
+    """Whether an error or what caused it, of the system or of a database that has only words, means a full disk."""
     words = str(error).lower()
-    return (isinstance(error, OSError) and error.errno in _FULL) or any(part in words for part in _FULL_WORDS)
+    if (isinstance(error, OSError) and error.errno in _FULL) or any(part in words for part in _FULL_WORDS):
+        return True
+    cause = error.__cause__ or error.__context__
+    return cause is not None and is_disk_full(cause)
+
+
+def is_nearly_full(folder: Path) -> bool:
+    """Whether so little space is left that a database which failed for an unknown reason failed for want of it.
+
+    Chroma 1.5 drops the system's error: on a full disk it says "Failed to apply logs to the metadata segment".
+    """
+    try:
+        return shutil.disk_usage(folder).free < _TOO_LITTLE
+    except OSError:
+        return False
 
 
 def write_atomically(file: Path, write: Callable[[IO[bytes]], object]) -> None:

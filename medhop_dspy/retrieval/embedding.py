@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
 import numpy as np
@@ -59,11 +60,12 @@ class Encoder(Protocol):
 class Embedder:
     """A sentence-transformers model whose vectors depend on the text alone.
 
-    On a CPU every text is encoded by itself. In a batch the last digits of a vector depend on its neighbours, so
-    that an interrupted build, or other query strings beside the same one, would give other vectors. Alone they are
-    bit for bit the same, for about a fifth of the speed (14 against 18 chunks per CPU second with MiniLM; bfloat16 is
-    ten times slower than float32 where the processor has no instructions for it, and dynamic int8 depends on the
-    batch). On an accelerator texts are batched, and vectors are the same to about 1e-6.
+    On a CPU every text is encoded by itself on one thread, and several texts at once. In a batch the last digits of a
+    vector depend on its neighbours, so that an interrupted build, or other query strings beside the same one, would
+    give other vectors. Alone they are the same bit for bit, and sooner: with MiniLM on two busy cores 36
+    chunks of 512 characters a second, against 22 in batches of 16 on two threads. (bfloat16 is ten times slower than
+    float32 where the processor has no instructions for it, and dynamic int8 depends on the batch.) On an
+    accelerator texts are batched, and vectors are the same to about 1e-6.
 
     Texts get the model's own ``document`` or ``query`` prompt, where it has one. Safe for threads.
     """
@@ -85,8 +87,8 @@ class Embedder:
         self._digest = weights_digest(folder)
         self._revision = configuration_digest(folder)
         self._model = _load(folder, device)
-        self._batch = 1 if self._model.device.type == "cpu" else _ACCELERATOR_BATCH
-        self._lock = threading.Lock()  # a fast tokenizer must not be used by two threads at once
+        self._pool = _single_threaded_pool() if self._model.device.type == "cpu" else None
+        self._lock = threading.Lock()  # the tokenizer's truncation and padding are switched between uses
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Self:
@@ -160,10 +162,18 @@ class Embedder:
         checked = _checked(texts)
         if not checked:
             return np.zeros((0, self.dimension), np.float32)
+
+        def encode_some(some: list[str]) -> NDArray[np.float32]:
+            vectors = encode(some, batch_size=_ACCELERATOR_BATCH, normalize_embeddings=True, show_progress_bar=False)
+            return np.asarray(vectors, np.float32)  # (n, d)
+
         with self._lock:
-            vectors = np.ascontiguousarray(
-                encode(checked, batch_size=self._batch, normalize_embeddings=True, show_progress_bar=False), np.float32
-            )  # (n, d)
+            if self._pool is None:
+                vectors = encode_some(checked)
+            else:
+                # The first alone: it switches the tokenizer, which must not happen while another thread uses it.
+                first = self._pool.submit(encode_some, checked[:1]).result()
+                vectors = np.concatenate([first, *self._pool.map(encode_some, ([text] for text in checked[1:]))])
         good = np.abs(np.linalg.norm(vectors, axis=1) - 1) < _NORM_TOLERANCE  # false for NaN
         if not good.all():
             text = checked[int(np.argmin(good))]
@@ -176,15 +186,31 @@ class Embedder:
 
 def _checked(texts: Sequence[str]) -> list[str]:
     if isinstance(texts, str):
-        raise InputError(
-            f"got the one string {texts[:80]!r} to embed, wanted a list of strings", hint="Wrap it: [text]."
-        )
+        raise InputError(f"got the string {texts[:80]!r} to embed, wanted a list of strings", hint="Wrap it: [text].")
     for i, text in enumerate(texts):
         if not isinstance(text, str) or not text.strip():
             raise InputError(f"text {i} to embed is {text!r}, wanted text that is not blank")
         if not text.isprintable() and any("\ud800" <= c <= "\udfff" for c in text):
             raise InputError(f"text {i} to embed holds half of a surrogate pair, which is no character: {text[:80]!r}")
     return list(texts)
+
+
+def _single_threaded_pool() -> ThreadPoolExecutor:
+    """As many threads as PyTorch would use for one operation, each of which uses one; others keep what they have."""
+    import torch
+
+    def start() -> None:
+        torch.get_num_threads()  # a thread's first use of PyTorch takes over the number set last, so that comes first
+        torch.set_num_threads(1)
+
+    count = torch.get_num_threads()
+    pool = ThreadPoolExecutor(count, "embedding", initializer=start)
+    everyone = threading.Barrier(count)
+    for _ in pool.map(lambda _: everyone.wait(), range(count)):  # returns when every thread has started
+        pass
+    # What a thread sets holds for itself and for threads that start later, so it is set back for those.
+    torch.set_num_threads(count)
+    return pool
 
 
 def _load(folder: Path, device: str | None) -> Any:  # noqa: ANN401  (its stubs want the modules' exact types)

@@ -17,10 +17,10 @@ from medhop_dspy.retrieval.corpus import ReadReport, read_corpus
 from medhop_dspy.retrieval.location import FolderLocation, parse_location
 from medhop_dspy.retrieval.locking import writer_lock
 from medhop_dspy.retrieval.metadata import passage_number
-from medhop_dspy.retrieval.opening import check_count, check_fit, open_complete, open_for_build
+from medhop_dspy.retrieval.opening import AGAIN, check_count, check_fit, open_complete, open_for_build
 from medhop_dspy.retrieval.snapshot import Snapshot, SnapshotCache, in_order, read_snapshot
 from medhop_dspy.retrieval.store import READ_BATCH, find_manifest, unit_rows
-from medhop_dspy.retrieval.sync import Progress, Synchroniser, UpdateReport
+from medhop_dspy.retrieval.sync import Progress, Synchroniser, UpdateReport, distinct
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -75,7 +75,10 @@ class Index:
                 another version, or does not hold what its manifest says.
         """
         store, manifest = open_complete(parse_location(location), embedder, settings)
-        return cls(store, manifest, embedder, settings)
+        index = cls(store, manifest, embedder, settings)
+        if settings.index_search == "exact":
+            index._exact()  # now, before another process changes what the manifest tells of
+        return index
 
     @classmethod
     def build(
@@ -233,13 +236,13 @@ class Index:
             StoreLockedError: if another process writes to the index.
             DiskFullError: if no space is left. The index is then incomplete until the update is run again.
         """
-        with self._writing():
+        with self._writing(repairs=True):
             return self._synchronise(documents, prune=True, progress=progress)
 
     def add(self, documents: Iterable[Document], progress: Progress | None = None) -> UpdateReport:
-        """Add new documents and replace changed ones; otherwise as :meth:`update`."""
+        """Add new documents, all held in memory, and replace changed ones; otherwise as :meth:`update`."""
         with self._writing():
-            return self._synchronise(documents, prune=False, progress=progress)
+            return self._synchronise(distinct(documents), prune=False, progress=progress)
 
     def delete(self, doc_ids: Iterable[str]) -> UpdateReport:
         """Delete documents; ids that are not there are passed over. Errors as for :meth:`update`."""
@@ -247,13 +250,15 @@ class Index:
             return self._synchronise((), prune=False, doomed=doc_ids)
 
     @contextmanager
-    def _writing(self) -> Iterator[None]:
-        """The lock, with the manifest as another process may have left it meanwhile."""
+    def _writing(self, *, repairs: bool = False) -> Iterator[None]:
+        """The lock, with the manifest as another process, or an update that failed, may have left it."""
         place = self._store.location
         with writer_lock(place.lock_file(self._settings.home), str(place)):
             manifest = find_manifest(place)
             if manifest is None:
                 raise StoreError(f"the index {place} is gone", hint="Build it again with `medhop index build`.")
+            if manifest.state != "complete" and not repairs:
+                raise StoreError(f"the index {place} is half changed: an update was interrupted", hint=AGAIN)
             check_fit(manifest, place, self._encoder, self._settings)
             self._manifest = manifest
             yield

@@ -76,8 +76,9 @@ class LateInteractionReranker:
             return []
         check_query(query)
         question = self._vectors(query)  # (n_query_tokens, d)
-        texts = [passage_text(p, with_title=self._with_title) for p in passages]
-        return by_score(passages, [_mean_max_sim(question, self._vectors(text)) for text in texts])
+        # All texts before all products: the thread pools of PyTorch and numpy get in each other's way.
+        vectors = [self._vectors(passage_text(p, with_title=self._with_title)) for p in passages]
+        return by_score(passages, [_mean_max_sim(question, v) for v in vectors])
 
     def _encode(self, text: str) -> NDArray[np.float32]:
         """(n_tokens, d) unit vectors of the tokens of every window of ``text``."""

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from medhop_dspy.errors import StoreLockedError
+from medhop_dspy.retrieval.disk import disk_errors
 
 PATIENCE: Final = 3.0
 _log = logging.getLogger(__name__)
@@ -30,10 +31,12 @@ def writer_lock(file: Path, location: str, *, patience: float = PATIENCE) -> Ite
 
     Raises:
         StoreLockedError: naming location and process, if another writer holds the lock.
+        StoreError: if the file cannot be written.
     """
     import filelock
 
-    file.parent.mkdir(parents=True, exist_ok=True)
+    with disk_errors(location):
+        file.parent.mkdir(parents=True, exist_ok=True)
     lock = filelock.FileLock(file, thread_local=False)
     try:
         lock.acquire(timeout=patience)
@@ -42,6 +45,9 @@ def writer_lock(file: Path, location: str, *, patience: float = PATIENCE) -> Ite
             f"the index {location} is being written by process {holder(file) or 'unknown'}",
             hint="Wait until it has finished, or end it. Reading is allowed meanwhile.",
         ) from None
+    except OSError:
+        with disk_errors(location):
+            raise
     try:
         _note_holder(file)
         yield
@@ -61,6 +67,9 @@ def is_locked(file: Path) -> bool:
             return False
     except (filelock.Timeout, RuntimeError):
         return True
+    except OSError as error:  # such as a folder that may only be read
+        _log.debug("cannot look at the lock %s: %s", file, error)
+        return False
 
 
 def holder(file: Path) -> int | None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from medhop_dspy.retrieval.location import Location
     from medhop_dspy.settings import Settings
 
-_AGAIN: Final = "Run `medhop index build` again; what is there is kept."
+AGAIN: Final = "Run `medhop index build` again; what is there is kept."
 _log = logging.getLogger(__name__)
 
 
@@ -79,17 +79,18 @@ def check_count(manifest: Manifest, store: Store) -> None:
     """
     count = store.count
     if count != manifest.chunks:
-        raise StoreError(f"the index {store.location} holds {count} chunks, wanted {manifest.chunks}", hint=_AGAIN)
+        raise StoreError(f"the index {store.location} holds {count} chunks, wanted {manifest.chunks}", hint=AGAIN)
 
 
 def _check_state(manifest: Manifest, place: Location, settings: Settings) -> None:
     """Refuse an index that no build has completed, or that an interrupted update has left half changed."""
+    if manifest.state == "complete":
+        return
     lock = place.lock_file(settings.home)
     busy = is_locked(lock)
     if manifest.state == "building":
         doing = f"process {holder(lock)} is building it" if busy else "its build was interrupted"
-        raise StoreError(f"the index {place} is not complete: {doing}", hint="Wait." if busy else _AGAIN)
-    if manifest.state == "updating":
-        if not busy:
-            raise StoreError(f"the index {place} is half changed: its update was interrupted", hint=_AGAIN)
-        _log.warning("process %s is changing the index %s", holder(lock), place)
+        raise StoreError(f"the index {place} is not complete: {doing}", hint="Wait." if busy else AGAIN)
+    if not busy:
+        raise StoreError(f"the index {place} is half changed: its update was interrupted", hint=AGAIN)
+    _log.warning("process %s is changing the index %s", holder(lock), place)

@@ -33,6 +33,11 @@ class QueryEmbedder(Protocol):
 class PassageIndex(Protocol):
     """What the retriever needs of a vector index."""
 
+    @property
+    def digest(self) -> str:
+        """Changes when the passages do."""
+        ...
+
     def search(self, vectors: NDArray[np.float32], k: int) -> list[list[Passage]]:
         """For each row of ``vectors`` (n, d), at most ``k`` passages by descending score, then id."""
         ...
@@ -80,7 +85,7 @@ class Retriever:
         self._reranker = reranker
         self._settings = settings
         self._weights = (1 - lexical_weight, lexical_weight)
-        self._lexical: LexicalIndex | None = None
+        self._lexical: tuple[str, LexicalIndex] | None = None  # with the digest of the passages in it
         self._lexical_lock = threading.Lock()
 
     def __deepcopy__(self, memo: dict[int, object]) -> Self:
@@ -141,10 +146,13 @@ class Retriever:
         return [found[i] for i in mmr(vector, stored, self._settings.candidates, self._settings.mmr_lambda)]
 
     def _lexical_index(self) -> LexicalIndex:
+        """BM25 over the passages that the index holds now."""
         with self._lexical_lock:
-            if self._lexical is None:
-                self._lexical = LexicalIndex(self._index.all_passages(), with_title=self._settings.embed_title)
-            return self._lexical
+            digest = self._index.digest
+            if self._lexical is None or self._lexical[0] != digest:
+                passages = self._index.all_passages()
+                self._lexical = (digest, LexicalIndex(passages, with_title=self._settings.embed_title))
+            return self._lexical[1]
 
 
 def merge(rankings: Sequence[Sequence[Passage]], limit: int) -> list[Passage]:

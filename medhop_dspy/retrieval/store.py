@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from medhop_dspy.errors import StoreError
-from medhop_dspy.retrieval.connection import chroma_errors, connect
+from medhop_dspy.errors import MedhopError, StoreError
+from medhop_dspy.retrieval.connection import chroma_errors, connect, connection, disconnect
 from medhop_dspy.retrieval.disk import disk_errors, write_atomically
 from medhop_dspy.retrieval.location import FolderLocation, Location, ServerLocation
 from medhop_dspy.retrieval.manifest import HnswParameters, Manifest
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from medhop_dspy.trace import Passage
 
 FOLDER_COLLECTION: Final = "passages"
-WRITE_BATCH: Final = 1024  # at most; what a kill can cost, and far below the size of a request that a server refuses
+WRITE_BATCH: Final = 256  # at most: what a kill can cost, and far below the size of a request that a server refuses
 READ_BATCH: Final = 5000
 _MANIFEST_KEY: Final = "manifest"
 _AGAIN: Final = "Delete it and build it again."
@@ -74,8 +74,8 @@ class Store:
             with chroma_errors(location):
                 collection = client.get_collection(_collection_name(location), embedding_function=None)
             _check_space(location, collection)
-        except StoreError:
-            client.close()
+        except MedhopError:
+            disconnect(client)
             raise
         return cls(location, client, collection)
 
@@ -92,18 +92,23 @@ class Store:
         metadata = {_MANIFEST_KEY: manifest.to_json()} if isinstance(location, ServerLocation) else None
         with chroma_errors(location):
             client = connect(location)
-            collection = client.get_or_create_collection(
-                _collection_name(location),
-                embedding_function=None,
-                configuration={"hnsw": asdict(manifest.recipe.hnsw)},
-                metadata=metadata,
-            )
-        _check_space(location, collection)
+        try:
+            with chroma_errors(location):
+                collection = client.get_or_create_collection(
+                    _collection_name(location),
+                    embedding_function=None,
+                    configuration={"hnsw": asdict(manifest.recipe.hnsw)},
+                    metadata=metadata,
+                )
+            _check_space(location, collection)
+        except MedhopError:
+            disconnect(client)
+            raise
         return cls(location, client, collection)
 
     def close(self) -> None:
         """Release files and connections; a second call does nothing."""
-        self._client.close()
+        disconnect(self._client)
 
     @property
     def count(self) -> int:
@@ -226,7 +231,7 @@ def find_manifest(location: Location) -> Manifest | None:
             return Manifest.from_json(location.manifest.read_bytes(), str(location))
     from chromadb.errors import NotFoundError
 
-    with chroma_errors(location), connect(location) as client:
+    with chroma_errors(location), connection(location) as client:
         try:
             metadata = client.get_collection(location.collection, embedding_function=None).metadata or {}
         except NotFoundError:
@@ -241,7 +246,7 @@ def _collection_name(location: Location) -> str:
 
 
 def _check_space(location: Location, collection: Any) -> None:  # noqa: ANN401
-    space = (collection.configuration.get("hnsw") or {}).get("space")
+    space = (collection.configuration_json.get("hnsw") or {}).get("space")
     if space != HnswParameters().space:
         raise StoreError(f"the index {location} has the distance {space!r}, wanted 'cosine'", hint=_AGAIN)
 

@@ -98,9 +98,7 @@ class Synchroniser:
             CorpusError: if two documents have the same id and differ.
         """
         for document in documents:
-            digest = document.digest
-            if self._seen.setdefault(document.id, digest) != digest:
-                raise CorpusError(f"two documents have the id {document.id!r}", hint="Give each an id of its own.")
+            digest = _note(document, self._seen)
             self._put_one(document, digest)
         self._flush()
 
@@ -161,3 +159,22 @@ class Synchroniser:
         """What is embedded; what is stored and read is always the bare chunk."""
         p = chunk.passage
         return f"{p.title}: {p.text}" if self._recipe.embed_title and p.title else p.text
+
+
+def distinct(documents: Iterable[Document]) -> list[Document]:
+    """The documents, if no two of them have the same id and differ.
+
+    Raises:
+        CorpusError: naming the id.
+    """
+    checked, seen = list(documents), dict[str, str]()
+    for document in checked:
+        _note(document, seen)
+    return checked
+
+
+def _note(document: Document, seen: dict[str, str]) -> str:
+    digest = document.digest
+    if seen.setdefault(document.id, digest) != digest:
+        raise CorpusError(f"two documents have the id {document.id!r}", hint="Give each an id of its own.")
+    return digest

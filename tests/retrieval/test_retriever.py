@@ -1,4 +1,5 @@
 import copy
+import json
 import threading
 import zlib
 from collections.abc import Iterator, Sequence
@@ -9,8 +10,10 @@ import numpy as np
 import pytest
 
 from medhop_dspy.errors import InputError
+from medhop_dspy.retrieval.embedding import Embedder
+from medhop_dspy.retrieval.index import Index
 from medhop_dspy.retrieval.lexical import tokenize
-from medhop_dspy.retrieval.rerank import NoReranker, by_score
+from medhop_dspy.retrieval.rerank import NoReranker, by_score, make_reranker
 from medhop_dspy.retrieval.retriever import Retriever, merge
 from medhop_dspy.settings import Settings
 from medhop_dspy.trace import Passage
@@ -38,10 +41,17 @@ class ExactIndex:
     """Brute-force search; keeps the size of every search."""
 
     def __init__(self, passages: Sequence[Passage], embedder: HashedWords):
-        self._passages = {p.id: p for p in passages}
-        self._rows = dict(zip(self._passages, embedder.embed([p.text for p in passages]), strict=True))
+        self._embedder = embedder
+        self._passages: dict[str, Passage] = {}
+        self._rows: dict[str, np.ndarray] = {}
         self.searches: list[tuple[int, int]] = []
         self.listed = 0
+        self.add(passages)
+
+    def add(self, passages: Sequence[Passage]) -> None:
+        self._passages |= {p.id: p for p in passages}
+        self._rows |= zip((p.id for p in passages), self._embedder.embed([p.text for p in passages]), strict=True)
+        self.digest = str(len(self._passages))
 
     def search(self, vectors: np.ndarray, k: int) -> list[list[Passage]]:
         self.searches.append((len(vectors), k))
@@ -258,6 +268,13 @@ def test_lexical_index_is_built_once_and_only_when_needed(make):
     assert all(r == results[0] for r in results)
 
 
+def test_lexical_index_follows_the_passages(make):
+    retriever = make(lexical=True, lexical_weight=1.0)
+    assert "new" not in ids(retriever.search(["zebrafish"], 12))
+    retriever._index.add([Passage("new", "new", "", "", "a zebrafish")])
+    assert ids(retriever.search(["zebrafish"], 1)) == ["new"]
+
+
 def test_same_call_same_order(make):
     strings = ["fever case", "rash case", "gene"]
     first = make(lexical=True).search(strings, 12)
@@ -267,3 +284,34 @@ def test_same_call_same_order(make):
 def test_deep_copies_are_the_same_object(make):
     retriever = make()
     assert copy.deepcopy({"retriever": retriever})["retriever"] is retriever
+
+
+@pytest.fixture(scope="module")
+def models():
+    settings = Settings()
+    if not (settings.home / "models" / "all-MiniLM-L6-v2" / "model.safetensors").is_file():
+        pytest.skip(f"no embedding model in {settings.home / 'models'}")
+    return Embedder.from_settings(settings), make_reranker(settings)
+
+
+@pytest.mark.parametrize("overrides", [{}, {"search": "mmr"}, {"lexical": True}], ids=str)
+def test_with_a_real_index_and_model(models, tmp_path, overrides):
+    embedder, reranker = models
+    settings = Settings(candidates=3, mmr_fetch=3, pool=4, evidence=1, hop_evidence=1, **overrides)
+    facts = {
+        "FBN1": "FBN1 encodes fibrillin-1 and lies on chromosome 15q21.1.",
+        "CFTR": "CFTR encodes a chloride channel and lies on chromosome 7.",
+        "Marfan syndrome": "Mutations of the FBN1 gene cause Marfan syndrome.",
+        "Mitral valve": "The mitral valve lies between left atrium and left ventricle.",
+    }
+    corpus = tmp_path / "corpus.jsonl"
+    lines = (json.dumps({"id": name, "title": name, "text": text}) for name, text in facts.items())
+    corpus.write_text("\n".join(lines))
+    index, _ = Index.build(str(tmp_path / "index"), corpus, embedder, settings)
+    with index:
+        retriever = Retriever(index, embedder, reranker, settings)
+        strings = ["Which gene is mutated in Marfan syndrome?", "chromosome of FBN1"]
+        found = retriever.search(strings, 4, rerank_query="On which chromosome is FBN1?")
+        assert found[0].id == "FBN1#0"
+        assert [p.score for p in found] == sorted((p.score for p in found), reverse=True)
+        assert retriever.search(strings, 4, rerank_query="On which chromosome is FBN1?") == found

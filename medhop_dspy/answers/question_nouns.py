@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from medhop_dspy.answer_types import AnswerType
-from medhop_dspy.textnorm import word_set
+from medhop_dspy.answers.textnorm import word_set
+from medhop_dspy.answers.types import AnswerType
 
 # Heads of noun phrases, the longest match wins; a plural is listed where it is in use.
 _HEAD_LINES: Final[dict[AnswerType, str]] = {
@@ -47,7 +47,7 @@ _HEAD_LINES: Final[dict[AnswerType, str]] = {
     AnswerType.FLUID_TYPE: "fluid|body fluid|bodily fluid",
     AnswerType.PHASE: "phase|phases|stage|stages",
     AnswerType.NUMBER: (
-        "percentage|number|year|age|length|prevalence|incidence|frequency|molecular weight|molecular mass|"
+        "percentage|number|year|length|prevalence|incidence|frequency|molecular weight|molecular mass|"
         "mortality rate|survival rate|ratio|temperature|dose|dosage|ph|risk percentage"
     ),
     AnswerType.LOCATION: (

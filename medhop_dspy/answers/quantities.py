@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
-from medhop_dspy.textnorm import fold, plain_digits, word_set
+from medhop_dspy.answers.textnorm import fold, plain_digits, word_set
 
 TIME_UNITS: Final = word_set("ms second minute hour day week month year decade century")
 
@@ -97,9 +97,9 @@ _QUANTITY = re.compile(
     rf"|(?:\s+(?:in|out of|of|per)(?:\s+(?:a|every|each))?\s+|\s?:\s?)(?P<base>(?=[1-9]){_NUMBER}))?"
 )
 _LEAD = re.compile(
-    r"(?:(?:the )?(?:(?:final|short|correct) )?answer(?: is|:)|it(?: is|'s|s)|there (?:are|is)|is|are|was|were|"
+    r"(?:(?:(?:the )?(?:(?:final|short|correct) )?answer(?: is|:)|it(?: is|'s|s)|there (?:are|is)|is|are|was|were|"
     r"approximately|approx\.?|about|around|roughly|nearly|almost|circa|ca\.?|c\.|an estimated|estimated(?: at)?|"
-    r"some|in|year|the year|[~≈$])\s*"
+    r"some|in|year|the year|by)(?![^\W_])|[~≈$])\s*"
 )
 _TWO_NUMBERS = re.compile(r"\s*(?:[^\W\d_]+\s+){0,2}[^\W\d_%]*\s*(?:,|;|/|\bor\b|\band\b|\bvs\b)\s*-?\d")
 
@@ -128,7 +128,9 @@ class Quantity:
 def words_to_digits(folded: str) -> str:
     """Replace numbers that are written in words: twenty-one becomes 21, two and a half becomes 2.5."""
     text = re.sub(rf"\b({_SMALL}) and a half\b", lambda m: f"{_word_value(m[1])}.5", folded)
-    return _WORD_NUMBER.sub(lambda m: str(_word_value(m[0])), re.sub(r"\ba (?=hundred\b|thousand\b)", "one ", text))
+    return _WORD_NUMBER.sub(
+        lambda m: str(_word_value(m[0])), re.sub(r"\ba (?=(?:hundred|thousand|million|billion)\b)", "one ", text)
+    )
 
 
 def _word_value(text: str) -> int:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from medhop_dspy.answer_types import AnswerType
+from medhop_dspy.answers.textnorm import tidy
+from medhop_dspy.answers.types import AnswerType
 from medhop_dspy.errors import InputError
-from medhop_dspy.textnorm import tidy
 
 MAX_QUERY_CHARS: Final = 300
 
@@ -30,7 +30,8 @@ def enforce_repair_query(
     """Make a query keep the rules: type words, the locked entity verbatim, no exclusions, a bounded length.
 
     The entity is put in front where it is missing, type words at the end. A query that is too long loses
-    words at the end of its own text, never the entity or the type words. Enforcing twice gives the same.
+    words at the end of its own text, never the entity or the type words, which alone may exceed the limit.
+    Enforcing twice gives the same.
 
     Raises:
         InputError: if there is neither a query nor an entity.
@@ -39,7 +40,9 @@ def enforce_repair_query(
     body = _without_exclusions(tidy(query), entity)
     if not body and not entity:
         raise InputError("the repair query is empty, and no entity is locked", hint="Search for the question itself.")
-    words = body.split()
+    words = body[: max_chars + 1].split()
+    if len(body) > max_chars:
+        words.pop()  # it may be cut
     while words:
         whole = _complete(" ".join(words), answer_type, entity)
         if len(whole) <= max_chars:

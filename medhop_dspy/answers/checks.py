@@ -10,9 +10,9 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from medhop_dspy import canonical
-from medhop_dspy.quantities import TIME_UNITS, parse_quantity
-from medhop_dspy.textnorm import fold, word_set
+from medhop_dspy.answers import canonical
+from medhop_dspy.answers.quantities import TIME_UNITS, parse_quantity
+from medhop_dspy.answers.textnorm import fold, word_set
 
 Check = Callable[[str], bool | None]
 
@@ -27,6 +27,11 @@ _FIELD = re.compile(
     r"\b(?:\w{3,}(?:ology|iatrics?|iatry|nomy|omics|istry|genetics|dontics)|genetics|medicine|surgery|physics)\b"
 )
 
+# 'Ring chromosome 18' and '13q deletion syndrome' are diseases.
+_CHROMOSOME_ALONE = re.compile(
+    r"(?:the )?(?:human )?(?:chromosomes?|chr)\s*\w{1,2}(?:\s*\(.*\)|\s(?:and|or)\s\w{1,2})?|(?:the )?[xy] chromosome"
+)
+
 
 def _is_no_name(answer: str) -> bool:
     """Whether the answer surely names no thing: a number or measure, a chromosome, yes or no."""
@@ -34,7 +39,8 @@ def _is_no_name(answer: str) -> bool:
     return (
         (quantity is not None and not quantity.counted)
         or canonical.yes_no(answer) is not None
-        or (canonical.chromosome(answer) is not None and len(answer.split()) < 4)
+        or canonical.cytoband(answer) is not None
+        or _CHROMOSOME_ALONE.fullmatch(fold(answer)) is not None
     )
 
 
@@ -64,7 +70,7 @@ _SYMBOL = re.compile(r"[A-Z][A-Z0-9]{1,9}(?:-[A-Z0-9]{1,4})?|C(?:[1-9]|1\d|2[0-2
 
 def gene(answer: str) -> bool | None:
     """True for a symbol that has a digit or is called a gene; other names in capitals could be anything."""
-    if _is_no_name(answer) or canonical.cytoband(answer) or _DISEASE_AT_END.search(fold(answer)):
+    if _is_no_name(answer) or _DISEASE_AT_END.search(fold(answer)):
         return False
     if not _SYMBOL.fullmatch(canonical.gene(answer) or ""):
         return None
@@ -107,6 +113,20 @@ def location(answer: str) -> bool | None:
     if canonical.cytoband(answer):
         return True
     return False if parse_quantity(answer) or canonical.yes_no(answer) else None
+
+
+def specialist(answer: str) -> bool | None:
+    """True for a profession; False for a field such as cardiology."""
+    if _PROFESSION.search(fold(answer)):
+        return True
+    return False if _is_no_name(answer) or _FIELD.search(fold(answer)) else None
+
+
+def field_of_biology(answer: str) -> bool | None:
+    """True for a field, and for a profession that has a field: its canonical form is that field."""
+    if _FIELD.search(fold(canonical.field(answer) or "")):
+        return True
+    return False if _is_no_name(answer) or _PROFESSION.search(fold(answer)) else None
 
 
 def person(answer: str) -> bool | None:
@@ -166,8 +186,6 @@ phase: Final = _named(
     r"\w*phase|stage|period|\w*trimester|acute|subacute|chronic|latent|diastole|systole|puberty|infancy|childhood|"
     r"adolescence|gestation|embryogenesis|meiosis|mitosis|remission|prodrom\w*|g[012]|(?<!')(?:s|m)(?=$| phase)"
 )
-specialist: Final = _named(_PROFESSION.pattern, no=_FIELD)
-field_of_biology: Final = _named(_FIELD.pattern, no=_PROFESSION)
 press: Final = _named(
     r"press|publish\w*|publications?|journal|verlag|books|elsevier|springer|wiley|saunders|mcgraw|lippincott|karger|thieme|"
     r"macmillan|penguin|blackwell|routledge|lancet|pearson|mosby|annals|archives",

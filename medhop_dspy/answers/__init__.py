@@ -10,24 +10,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from medhop_dspy import answer_checks as checks
-from medhop_dspy import canonical
-from medhop_dspy.answer_checks import Check
-from medhop_dspy.answer_filters import GENERIC_WORDS, is_generic, is_placeholder
-from medhop_dspy.answer_types import AnswerType, Strategy
-from medhop_dspy.canonical import AliasTable
-from medhop_dspy.errors import InputError
-from medhop_dspy.grounding import Quote, grounded, occurs
-from medhop_dspy.quantities import parse_quantity, same_quantity
-from medhop_dspy.question_rules import (
+from medhop_dspy.answers import canonical, checks
+from medhop_dspy.answers.canonical import AliasTable
+from medhop_dspy.answers.checks import Check
+from medhop_dspy.answers.filters import GENERIC_WORDS, is_generic, is_placeholder
+from medhop_dspy.answers.grounding import Quote, grounded, occurs
+from medhop_dspy.answers.quantities import parse_quantity, same_quantity
+from medhop_dspy.answers.question_rules import (
     RouteOverride,
     check_self_reference,
     route_overrides,
     type_from_question,
 )
-from medhop_dspy.repair_rules import enforce_repair_query
-from medhop_dspy.shortening import shorten
-from medhop_dspy.textnorm import normalise, sentences, tidy, tokens
+from medhop_dspy.answers.repair_rules import enforce_repair_query
+from medhop_dspy.answers.shortening import shorten
+from medhop_dspy.answers.textnorm import normalise, sentences, tidy, tokens
+from medhop_dspy.answers.types import AnswerType, Strategy
+from medhop_dspy.errors import InputError
 
 __all__ = [
     "ANSWER_TYPES",
@@ -143,6 +142,7 @@ ANSWER_TYPES: Final[dict[AnswerType, TypeSpec]] = {
         "a field of science or medical specialty",
         "Write the name of the field only, such as Cardiology.",
         checks.field_of_biology,
+        canonical.field,
     ),
     AnswerType.PRESS_OR_PUBLISHER: TypeSpec(
         "a press, publisher or journal", "Write the name of the publisher only.", checks.press

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from medhop_dspy import canonical
-from medhop_dspy.answer_types import AnswerType, Strategy
-from medhop_dspy.grounding import occurs
-from medhop_dspy.quantities import parse_quantity
-from medhop_dspy.question_nouns import DETERMINERS, HEADS, NP_ENDS, OCCUPATIONS, TRANSPARENT, VERBS
-from medhop_dspy.textnorm import fold, sentences, tokens, word_set
+from medhop_dspy.answers import canonical
+from medhop_dspy.answers.grounding import occurs
+from medhop_dspy.answers.quantities import parse_quantity
+from medhop_dspy.answers.question_nouns import DETERMINERS, HEADS, NP_ENDS, OCCUPATIONS, TRANSPARENT, VERBS
+from medhop_dspy.answers.textnorm import fold, sentences, tokens, word_set
+from medhop_dspy.answers.types import AnswerType, Strategy
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +41,8 @@ _CAUSAL = re.compile(r"\b(?:contribut\w*|affect\w*|caus(?:e|es|ed|ing))\b")
 _PAIRS: Final = (
     "primary|secondary benign|malignant dominant|recessive congenital|acquired acute|chronic inherited|acquired "
     "increase|decrease increased|decreased higher|lower more|less autosomal|x-linked proximal|distal left|right "
-    "hereditary|sporadic upper|lower anterior|posterior males|females men|women "
-    "male|female dna|rna open|closed true|false agonist|antagonist rapid|slow early|late infants|adults children|adults"
+    "hereditary|sporadic upper|lower anterior|posterior males|females men|women male|female "
+    "dna|rna open|closed temporary|permanent true|false agonist|antagonist rapid|slow early|late"
 )
 _EITHER = [pair.split("|") for pair in _PAIRS.split()]
 _CHOICE = re.compile(
@@ -202,6 +202,8 @@ def _is_adverb(word: str) -> bool:
 def _ends_phrase(words: list[str], raw: str, word: str) -> bool:
     if raw[:1] in "([" or word in VERBS:
         return True
+    if words and words[-1] in HEADS and word.endswith("ed"):
+        return True
     if words and (_is_adverb(word) or (word.endswith("ing") and word not in _ADJECTIVES)):
         return True
     return word in NP_ENDS and not _transparent(words, word)
@@ -243,21 +245,37 @@ _COMPARES = re.compile(
     r"\bor\b|\bbetween\b|\bthan\b|\bwhich (?:one )?of\b|\bamong\b|\bfollowing\b|\bversus\b|\bvs\b|\bsuch as\b"
 )
 
+_BOUNDARIES: Final = NP_ENDS | VERBS | {"", "when", "both", "having"}
+
 
 def check_self_reference(answer: str, question: str) -> bool | None:
     """Whether the answer merely repeats what the question names; None where Python cannot decide.
 
-    True only where it stands in the question word for word and the question offers no choice. Numbers and
-    chromosomes are never decided: the chromosome of one gene may be asked and that of another be given.
+    True only where it stands in the question word for word, not inside a longer name, and the question offers
+    no choice: trimethadione may well be the drug behind *fetal trimethadione syndrome*. Numbers and chromosomes
+    are never decided: the chromosome of one gene may be asked and that of another be given.
     """
     if canonical.yes_no(answer) or is_yes_no(question):
         return False
-    words, known = tokens(answer), set(tokens(question))
-    if not words or not known.intersection(words):
+    name = canonical.text(answer) or ""
+    words, known = tokens(name), set(tokens(question))
+    if not known.intersection(words):
         return False
-    if parse_quantity(answer) or canonical.chromosome(answer):
+    if parse_quantity(name) or canonical.chromosome(name):
         return None
-    if occurs(answer, question):
-        return None if _COMPARES.search(fold(question)) or len("".join(words)) < 3 else True
+    if occurs(name, question):
+        sure = _stands_alone(words, question) and not _COMPARES.search(fold(question)) and len("".join(words)) > 2
+        return True if sure else None
     share = sum(w in known for w in words) / len(words)
     return None if share >= 0.5 else False
+
+
+def _stands_alone(words: list[str], question: str) -> bool:
+    """Whether the words stand in the question as a noun phrase of their own, once at least."""
+    for part in re.split(r"[,;:?!()\"]|\.\s", question):
+        known = ["", *tokens(part), ""]
+        for start in range(1, len(known) - len(words)):
+            around = {known[start - 1], known[start + len(words)]}
+            if known[start : start + len(words)] == words and around <= _BOUNDARIES:
+                return True
+    return False

@@ -7,11 +7,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from medhop_dspy import canonical
-from medhop_dspy.answer_types import AnswerType
-from medhop_dspy.quantities import Quantity, find_quantities, parse_quantity, same_quantity
-from medhop_dspy.textnorm import compact, sentences, tokens
+from medhop_dspy.answers import canonical
+from medhop_dspy.answers.quantities import Quantity, find_quantities, parse_quantity, same_quantity
+from medhop_dspy.answers.textnorm import compact, sentences, tokens
+from medhop_dspy.answers.types import AnswerType
 
+_FIELD_ENDING = re.compile(
+    r"(?<=olog)(?:y|ists?|ical)$|(?<=iatr)(?:y|ists?|ics?|icians?)$|(?<=surg)(?:ery|eons?|ical)$|(?<=genetic)(?:s|ists?)$"
+)
 _CHR = re.compile(r"\bchr(?=[\dXY])", re.IGNORECASE)
 
 
@@ -33,7 +36,8 @@ def grounded(answer: str, passages: Sequence[str], answer_type: AnswerType | Non
 
     Case, dashes, Greek letters, diacritics, spaces and number format do not matter; token boundaries do:
     IL2 does not occur in IL2RA, nor 1 in 15. A chromosome occurs where it or one of its bands is named, a
-    number where an equal quantity is. Always None for yes and no, which evidence need not contain.
+    number where an equal quantity is, a field where its specialist is. Always None for yes and no, which
+    evidence need not contain.
     """
     if answer_type is AnswerType.YES_NO:
         return None
@@ -62,6 +66,9 @@ def _finder(answer: str, answer_type: AnswerType | None) -> Callable[[str], bool
     if answer_type is AnswerType.LOCATION and (band := canonical.cytoband(answer)):
         forms = {compact(tokens(band)), compact(tokens(canonical.text(answer) or ""))}
         return lambda text: any(_holds_name(form, _CHR.sub("", text)) for form in forms)
+    if answer_type in {AnswerType.FIELD_OF_BIOLOGY, AnswerType.MEDICAL_SPECIALIST}:
+        stem = compact(_field_stems(tokens(canonical.text(answer) or "")))
+        return lambda text: _spells(stem, _field_stems(tokens(text)))
     bare = canonical.gene(answer) if answer_type in {AnswerType.GENE, AnswerType.GENE_MUTATION} else None
     return partial(_holds_name, compact(tokens(bare or canonical.text(answer) or "")))
 
@@ -70,11 +77,19 @@ def _holds_quantity(wanted: Quantity, text: str) -> bool:
     return any(same_quantity(found, wanted) for found in find_quantities(text))
 
 
+def _field_stems(words: list[str]) -> list[str]:
+    """Cardiology, cardiologist and cardiological have one stem."""
+    return [_FIELD_ENDING.sub("", word) for word in words]
+
+
 def _holds_name(wanted: str, text: str) -> bool:
-    """Whether consecutive tokens of the text, put together, spell ``wanted``."""
+    return _spells(wanted, tokens(text))
+
+
+def _spells(wanted: str, words: list[str]) -> bool:
+    """Whether consecutive words, put together, spell ``wanted``."""
     if not wanted:
         return False
-    words = tokens(text)
     for start, word in enumerate(words):
         if not wanted.startswith(word):
             continue

@@ -103,7 +103,7 @@ def normalise(text: str) -> str:
 
     Empty when the text holds no letter, digit or kept sign.
     """
-    return " ".join(tokens(strip_article(text.strip())))
+    return " ".join(tokens(strip_article(text.strip())) or tokens(text))
 
 
 def compact(parts: Iterable[str]) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from medhop_dspy import canonical
-from medhop_dspy.answer_types import AnswerType
-from medhop_dspy.quantities import find_quantities, parse_quantity
-from medhop_dspy.textnorm import normalise, tidy
+from medhop_dspy.answers import canonical
+from medhop_dspy.answers.quantities import find_quantities, parse_quantity
+from medhop_dspy.answers.textnorm import normalise, tidy
+from medhop_dspy.answers.types import AnswerType
 
 _BULLET = re.compile(r"^(?:[-*•>]|#+)\s+(?=\S)")
 _LABEL = re.compile(
@@ -20,10 +20,10 @@ _LABEL = re.compile(
 # 'The gene that is mutated in X is FBN1': the last 'is' counts.
 _SENTENCE = re.compile(
     r"(?:the|this|that|these|those|its?)\s+(?:\S+\s+){1,40}(?:is|are|was|were|would be)\s+"
-    r"(?:called\s+|known as\s+|named\s+|probably\s+|likely\s+|most likely\s+)?(?P<answer>\S+(?:\s+\S+){0,5})",
+    r"(?:(?:called|known as|named|probably|likely|most likely|caused by|due to)\s+)?(?P<answer>\S+(?:\s+\S+){0,5})",
     re.IGNORECASE,
 )
-# What follows a copula without being an answer: 'is caused by', 'is located on', 'is not', 'is a'.
+# What follows a copula without being an answer: 'is located on', 'is not', 'is a'.
 _NO_ANSWER = re.compile(
     r"(?:\w+ed|not|no|an?|known|found|due|in|on|at|by|for|from|also|one|part|because)\b", re.IGNORECASE
 )
@@ -51,8 +51,8 @@ def shorten(answer: str, answer_type: AnswerType) -> str:
     """Trim a reply to its answer string: no label, sentence around it, quotes, explanation or full stop.
 
     Nothing inside the answer changes: ``1.5 hours``, ``HLA-B*57:01`` and ``t(9;22)`` stay. A chromosome becomes
-    ``Chromosome 15``, yes or no ``Yes`` or ``No``. Shortening twice gives the same as once. Only a reply
-    without any letter or digit gives the empty string.
+    ``Chromosome 15``, yes or no ``Yes`` or ``No``, a specialist its field where a field is asked. Shortening
+    twice gives the same as once. Only a reply without any letter or digit gives the empty string.
     """
     lines = [tidy(line) for line in answer.splitlines()]
     text = next((line for line in lines if normalise(line)), "")
@@ -103,6 +103,8 @@ def _name(text: str, answer_type: AnswerType) -> str:
         text = _unless_empty(sentence["answer"], text)
     if answer_type in {AnswerType.GENE, AnswerType.GENE_MUTATION}:
         return canonical.gene(text) or text
+    if answer_type is AnswerType.FIELD_OF_BIOLOGY:
+        return canonical.field(text) or text
     return canonical.text(text) or text
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from medhop_dspy.textnorm import normalise, tidy, tokens, word_set
+from medhop_dspy.answers.textnorm import normalise, tidy, tokens, word_set
 
 GENERIC_WORDS: Final = word_set(
     "gene protein enzyme disease disorder syndrome condition illness sickness ailment abnormality deficiency defect "

@@ -10,8 +10,8 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from medhop_dspy.quantities import parse_quantity, words_to_digits
-from medhop_dspy.textnorm import compact, fold, normalise, strip_article, tidy, tokens
+from medhop_dspy.answers.quantities import parse_quantity, words_to_digits
+from medhop_dspy.answers.textnorm import compact, fold, normalise, strip_article, tidy, tokens
 
 CHROMOSOMES: Final = (*map(str, range(1, 23)), "X", "Y", "MT")
 
@@ -160,10 +160,12 @@ def location(answer: str) -> str | None:
 # --- genes and other names
 
 _GENE_WORDS = re.compile(
-    r"^(?:(?:mutations?|variants?|defects?|deletions?) (?:in|of) )?(?:the )?(?:human )?(?:gene )?"
-    r"(.+?)(?: (?:genes?|locus))?(?: (?:mutations?|variants?))?$",
+    r"^(?:(?:mutations?|variants?|defects?|deletions?) (?:in|of) )?(?:the )?(?:human )?(?:gene (?=\S+$))?"
+    r"(.+?)(?: (?:genes?|locus))?$",
     re.IGNORECASE,
 )
+# 'CFTR mutation' names a gene, 'missense mutation' a kind of mutation.
+_MUTATION_OF = re.compile(r"^(?:the )?([A-Z][A-Za-z]*[A-Z0-9][\w-]*)(?: gene)? (?:mutations?|variants?)$")
 
 
 def gene(answer: str) -> str | None:
@@ -175,8 +177,28 @@ def gene(answer: str) -> str | None:
 def _gene_name(answer: str) -> str:
     cleaned = text(answer) or ""
     bare = _PAREN_END.sub("", cleaned) or cleaned
-    match = _GENE_WORDS.match(bare)
+    match = _MUTATION_OF.match(bare) or _GENE_WORDS.match(bare)
     return match[1] if match and normalise(match[1]) else bare
+
+
+_FIELDS: Final = (
+    (re.compile(r"ologists?$"), "ology"),
+    (re.compile(r"iatrists?$"), "iatry"),
+    (re.compile(r"(?<=ediatric)ians?$"), "s"),
+    (re.compile(r"(?<=[Ss]urg)eons?$"), "ery"),
+    (re.compile(r"(?<=[Gg]enetic)ists?$"), "s"),
+    (re.compile(r"(?<=[Oo]bstetric)ians?$"), "s"),
+    (re.compile(r"(?<=[Dd]ent)ists?$"), "istry"),
+)
+
+
+def field(answer: str) -> str | None:
+    """The field of a specialist, Cardiology for Cardiologist; any other name as free text."""
+    name = text(answer)
+    for ending, field_ending in _FIELDS:
+        if name and ending.search(name):
+            return ending.sub(field_ending, name)
+    return name
 
 
 def name_key(answer: str) -> str:

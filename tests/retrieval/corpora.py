@@ -1,0 +1,26 @@
+"""Small corpora, and a script that builds an index of one in another process."""
+
+import json
+import random
+from pathlib import Path
+
+from medhop_dspy.retrieval.corpus import Document
+
+WORDS = ("gene", "protein", "syndrome", "chromosome", "mutation", "enzyme", "cell", "tissue", "disorder", "receptor")
+
+
+def document(number: int, words: int = 60, version: int = 0) -> Document:
+    """Text of about 7 characters a word; the same arguments give the same document."""
+    draw = random.Random(f"{number} {version}")
+    text = " ".join(f"{draw.choice(WORDS)}{draw.randrange(50)}" for _ in range(words))
+    return Document(f"doc{number:04d}", f"Title {number}", f"https://x.example/{number}", text, (f"alias {number}",))
+
+
+def documents(count: int, words: int = 60) -> list[Document]:
+    return [document(number, words) for number in range(count)]
+
+
+def write_corpus(path: Path, corpus: list[Document]) -> Path:
+    records = [{"id": d.id, "title": d.title, "url": d.url, "text": d.text, "aliases": d.aliases} for d in corpus]
+    path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+    return path

@@ -27,13 +27,16 @@ CHROMA_DEFAULTS = HnswParameters(ef_construction=100, ef_search=100, max_neighbo
 BATCH = 5000
 
 
-def clustered(rows: int, dimension: int, seed: int) -> np.ndarray:
-    """(rows, dimension) unit vectors around one centre for every 500 of them."""
+def clustered(rows: int, dimension: int, spread: float, seed: int) -> np.ndarray:
+    """(rows, dimension) unit vectors around one centre for every 500 of them.
+
+    ``spread`` is the distance to the centre relative to the centre's own length: the larger, the less there is to
+    navigate by. Without centres (independent directions) graph search is at its worst.
+    """
     draw = np.random.default_rng(seed)
     centres = draw.standard_normal((max(rows // 500, 1), dimension))
-    return unit_rows(
-        (centres[draw.integers(len(centres), size=rows)] + draw.standard_normal((rows, dimension))).astype(np.float32)
-    )
+    noise = spread * draw.standard_normal((rows, dimension))
+    return unit_rows((centres[draw.integers(len(centres), size=rows)] + noise).astype(np.float32))
 
 
 def main() -> None:
@@ -43,10 +46,11 @@ def main() -> None:
     parser.add_argument("--dimension", type=int, default=384)
     parser.add_argument("--queries", type=int, default=200)
     parser.add_argument("--k", type=int, default=90)
+    parser.add_argument("--spread", type=float, default=2.5)
     parser.add_argument("--defaults", action="store_true", help="Chroma's own settings")
     options = parser.parse_args()
 
-    everything = clustered(options.vectors + options.queries, options.dimension, seed=42)
+    everything = clustered(options.vectors + options.queries, options.dimension, options.spread, seed=42)
     vectors, queries = everything[options.queries :], everything[: options.queries]
     passages = [Passage(f"{n:07d}#0", f"{n:07d}", "", "", "") for n in range(len(vectors))]
     exact = Snapshot(passages, vectors)
@@ -71,7 +75,7 @@ def main() -> None:
         shares = [exact.recall(query, ids, options.k) for query, ids in zip(queries, found, strict=True)]
         store.close()
 
-    print(f"{options.vectors:,} vectors, {options.dimension}-d, {recipe.hnsw}")
+    print(f"{options.vectors:,} vectors, {options.dimension}-d, spread {options.spread}, {recipe.hnsw}")
     print(f"build   {len(vectors) / build:8.0f} vectors/s")
     print(f"hnsw    {1000 * approximate / len(queries):8.2f} ms a query, recall@{options.k} {np.mean(shares):.4f}")
     print(f"exact   {1000 * brute / len(queries):8.2f} ms a query, with the passages")

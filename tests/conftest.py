@@ -10,6 +10,8 @@ import pytest
 from dspy.lm15 import Message, Request, Response, TextPart, Usage
 
 ROOT = Path(__file__).parent.parent
+# Real data that is not part of this repository; tests that need it skip where it is absent.
+SHARED = Path(os.environ.get("REAL_DATA", ROOT.parent / "shared")) / "data"
 
 
 class ScriptedEngine:
@@ -69,7 +71,6 @@ def scripted_lm():
 @pytest.fixture(scope="session")
 def shared() -> Path:
     """The folder of real data that is not part of this repository."""
-    path = Path(os.environ.get("MEDHOP_SHARED", ROOT.parent / "shared")) / "data"
-    if not path.is_dir():
-        pytest.skip(f"real data not present at {path} (set MEDHOP_SHARED)")
-    return path
+    if not SHARED.is_dir():
+        pytest.skip(f"real data not present at {SHARED} (set REAL_DATA)")
+    return SHARED

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import csv
-import os
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
@@ -19,7 +17,6 @@ from medhop_dspy.answers import (
 )
 
 T = AnswerType
-SHARED = Path(os.environ.get("MEDHOP_SHARED", Path(__file__).parents[2] / "shared"))
 
 OVERRIDES = [
     ("Is FBN1 on chromosome 15?", None, T.YES_NO),
@@ -121,11 +118,8 @@ def test_unsure_questions_are_left_to_the_router(question):
     assert type_from_question(question) is None
 
 
-def test_most_real_questions_are_decided():
-    path = SHARED / "data" / "medhopqa" / "questions_1000.csv"
-    if not path.exists():
-        pytest.skip(f"the public question file is not at {path}; set MEDHOP_SHARED")
-    with path.open(encoding="utf-8-sig", newline="") as file:
+def test_most_real_questions_are_decided(shared):
+    with (shared / "medhopqa" / "questions_1000.csv").open(encoding="utf-8-sig", newline="") as file:
         questions = [row["Question"] for row in csv.DictReader(file)]
     counts = Counter(type_from_question(q) for q in questions)
     assert counts[None] < 0.22 * len(questions)

@@ -1,7 +1,6 @@
 """Orphanet tables: reading, look-up by code and name, expansion of a question."""
 
 import importlib.util
-import os
 from pathlib import Path
 from xml.sax.saxutils import escape
 
@@ -10,10 +9,9 @@ import pytest
 from medhop_dspy.errors import CorpusError, InputError
 from medhop_dspy.knowledge.orphanet import Disorder, Expansion, GeneLink, Orphanet
 from medhop_dspy.settings import Settings
+from tests.conftest import ROOT, SHARED
 
-REPOSITORY = Path(__file__).parents[2]
-SAMPLE = REPOSITORY / "data" / "orphanet"
-SHARED = Path(os.environ.get("MEDHOP_SHARED", REPOSITORY.parent / "shared")) / "data"
+SAMPLE = ROOT / "data" / "orphanet"
 GARD = SHARED / "facts" / "GARD_genes.csv"
 CAUSAL = "Disease-causing germline mutation(s) in"
 

@@ -1,10 +1,14 @@
-"""Small corpora, and a script that builds an index of one in another process."""
+"""Small corpora, and what an index of one holds."""
 
 import json
 import random
 from pathlib import Path
 
+import numpy as np
+
 from medhop_dspy.retrieval.corpus import Document
+from medhop_dspy.retrieval.index import Index
+from medhop_dspy.trace import Passage
 
 WORDS = ("gene", "protein", "syndrome", "chromosome", "mutation", "enzyme", "cell", "tissue", "disorder", "receptor")
 
@@ -24,3 +28,8 @@ def write_corpus(path: Path, corpus: list[Document]) -> Path:
     records = [{"id": d.id, "title": d.title, "url": d.url, "text": d.text, "aliases": d.aliases} for d in corpus]
     path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
     return path
+
+
+def state_of(index: Index) -> tuple[list[Passage], np.ndarray, str]:
+    passages = list(index.all_passages())
+    return passages, index.vectors([p.id for p in passages]), index.digest

@@ -1,0 +1,104 @@
+"""The command line: help, exit codes, output; as real processes where start-up or exit matters."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from medhop_dspy.cli import app
+from tests.conftest import ROOT
+
+MEDHOP = str(Path(sys.executable).parent / "medhop")
+
+
+def medhop(*arguments, home, stdin=None, **environment):
+    env = {k: v for k, v in os.environ.items() if not k.startswith("MEDHOP_")}
+    env |= {"MEDHOP_HOME": str(home), **environment}
+    return subprocess.run(
+        [MEDHOP, *arguments], capture_output=True, text=True, check=False, env=env, input=stdin, cwd=ROOT, timeout=120
+    )
+
+
+def test_help_starts_fast():
+    subprocess.run([MEDHOP, "--help"], capture_output=True, check=True)
+    times = []
+    for _ in range(5):
+        start = time.perf_counter()
+        subprocess.run([MEDHOP, "--help"], capture_output=True, check=True)
+        times.append(time.perf_counter() - start)
+    assert min(times) < 0.5
+
+
+COMMANDS = [
+    "ask", "doctor", "programs", "settings", "index build", "index add", "index check", "index info", "models list",
+    "models fetch", "models verify", "lm serve", "lm status", "lm install-sglang",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself(command):
+    result = CliRunner().invoke(app, [*command.split(), "--help"])
+    assert result.exit_code == 0
+    assert len(result.output.splitlines()) > 4
+
+
+FAULTS = {
+    "no question": (["ask"], 2, "standard input holds no question"),
+    "blank file": (["ask", "--file", os.devnull], 2, "holds no question"),
+    "two sources": (["ask", "Q?", "--file", "x.txt"], 2, "not both"),
+    "unknown preset": (["ask", "Q?", "--preset", "huge"], 3, "unknown preset 'huge'"),
+    "unknown setting": (["ask", "Q?", "--set", "evidense=3"], 3, "evidense"),
+    "bad override": (["ask", "Q?", "--set", "evidence"], 3, "NAME=VALUE"),
+    "bad value": (["settings", "--set", "evidence=0"], 3, "greater than or equal to 1"),
+    "unknown program": (["ask", "Q?", "--program", "nope.json"], 3, "cannot read program"),
+    "no model files": (["ask", "Q?"], 6, "medhop models fetch"),
+    "no server": (["lm", "status", "--set", "port=1"], 4, "no model server answers"),
+    "no artefact": (["models", "verify"], 6, "is missing"),
+    "unknown artefact": (["models", "fetch", "gpt-9"], 6, "gpt-9"),
+    "no corpus": (["index", "build", "no/such/folder"], 6, "medhop models fetch"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "code", "message"), FAULTS.values(), ids=FAULTS)
+def test_an_expected_error_is_one_message_and_its_exit_code(arguments, code, message, tmp_path):
+    done = medhop(*arguments, home=tmp_path, stdin="")
+    assert done.returncode == code, done.stderr
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr + done.stdout
+    assert done.stdout == ""
+
+
+def test_settings_as_json_and_from_the_environment(tmp_path):
+    done = medhop("settings", "--json", "--set", "evidence=5", home=tmp_path, MEDHOP_SEED="7")
+    values = json.loads(done.stdout)
+    assert (values["evidence"], values["seed"], values["home"]) == (5, 7, str(tmp_path))
+
+
+def test_settings_never_show_a_key(tmp_path):
+    done = medhop("settings", home=tmp_path, MEDHOP_API_KEY="sk-test-000")
+    assert done.returncode == 0
+    assert "sk-test-000" not in done.stdout
+
+
+def test_programs_are_listed():
+    output = CliRunner().invoke(app, ["programs"]).output
+    assert "medhopper" in output and "single_pass" in output
+
+
+def test_doctor_names_every_fault_and_its_remedy(tmp_path):
+    done = medhop("doctor", home=tmp_path)
+    assert done.returncode == 6
+    assert "ok    packages" in done.stdout
+    assert "FAULT models" in done.stdout and "medhop models fetch" in done.stdout
+    assert "FAULT index" in done.stdout and "FAULT model server" in done.stdout
+
+
+def test_models_list_says_how_to_get_each(tmp_path):
+    done = medhop("models", "list", home=tmp_path)
+    assert done.returncode == 0
+    assert "missing" in done.stdout and "medhop models fetch all-MiniLM-L6-v2" in done.stdout

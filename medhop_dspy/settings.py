@@ -116,6 +116,9 @@ class Settings(BaseModel):
     pool: int = Field(60, ge=1, le=1000, description="Unique candidates that are reranked at most.")
     evidence: int = Field(8, ge=1, le=100, description="Passages that the model reads at once, at most.")
     hop_evidence: int = Field(3, ge=1, le=100, description="Passages that a hop or repair adds to those read before.")
+    neighbours_of: int = Field(
+        0, ge=0, le=100, description="Best passages that are read with the chunks before and after them."
+    )
     reranker: Literal["flashrank", "late_interaction", "none"] = Field(
         "late_interaction", description="What orders the pool."
     )

@@ -28,13 +28,14 @@ State = Literal["building", "updating", "complete"]
 class HnswParameters:
     """Chroma's settings of the approximate search, fixed when a collection is created.
 
-    Chroma's defaults (100, 100, 16) are made for about 10 neighbours and lose a quarter of the best 90 among
-    100,000 passages; benchmarks/hnsw_recall.py measures both.
+    Chroma's defaults (100, 100, 16) are made for about 10 neighbours. Recall of the 90 nearest among 100,000 loosely
+    clustered vectors (benchmarks/hnsw_recall.py): 0.84 with the defaults, 0.92 with an ``ef_search`` of 400, 0.96 as
+    here, for 12 ms a query.
     """
 
     space: str = "cosine"
     ef_construction: int = 200
-    ef_search: int = 400
+    ef_search: int = 800
     max_neighbors: int = 32
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Final, Protocol, Self
 
@@ -46,6 +47,10 @@ class PassageIndex(Protocol):
         """Every passage, in a stable order."""
         ...
 
+    def passages(self, doc_id: str) -> list[Passage]:
+        """The passages of one document in the order of its text."""
+        ...
+
     def vectors(self, ids: Sequence[str]) -> NDArray[np.float32]:
         """(n, d) stored unit vectors of the passages ``ids``, in their order."""
         ...
@@ -72,7 +77,8 @@ class Retriever:
             index: Where passages are found.
             embedder: The model whose vectors the index holds.
             reranker: What orders the pool.
-            settings: ``candidates``, ``search``, ``mmr_lambda``, ``mmr_fetch``, ``lexical``, ``embed_title``, ``pool``.
+            settings: ``candidates``, ``search``, ``mmr_lambda``, ``mmr_fetch``, ``lexical``, ``embed_title``, ``pool``,
+                ``neighbours_of``.
             lexical_weight: BM25's share, 0 to 1, in the fusion with dense search where ``settings.lexical`` is on.
 
         Raises:
@@ -80,7 +86,7 @@ class Retriever:
         """
         if not 0 <= lexical_weight <= 1:
             raise InputError(f"lexical_weight must be from 0 to 1, got {lexical_weight}")
-        self._index = index
+        self.index = index
         self._embedder = embedder
         self._reranker = reranker
         self._settings = settings
@@ -119,17 +125,36 @@ class Retriever:
             raise InputError(f"none of the {len(queries)} query strings holds any text", hint="Give at least one.")
         pool = merge(self._candidates(cleaned), self._settings.pool)
         by = " ".join((rerank_query or "").split()) or cleaned[0]
-        return self._reranker.rank(by, pool)[:k]
+        return self._with_neighbours(self._reranker.rank(by, pool), k)
+
+    def _with_neighbours(self, ranked: list[Passage], k: int) -> list[Passage]:
+        """The first ``k`` of ``ranked``, the best of them inside the text around them.
+
+        A chunk ends where its characters run out, often before the fact that it leads to. So the chunks next to
+        each of the ``settings.neighbours_of`` best ones are put beside it, in the order of the text.
+        """
+        found: dict[str, Passage] = {}
+        for rank, passage in enumerate(ranked[:k]):
+            group = self._around(passage) if rank < self._settings.neighbours_of else [passage]
+            for each in group:
+                found.setdefault(each.id, each)
+        return list(found.values())[:k]
+
+    def _around(self, passage: Passage) -> list[Passage]:
+        """``passage`` between the chunks before and after it, which get its score."""
+        document = self.index.passages(passage.doc_id)
+        position = next((n for n, p in enumerate(document) if p.id == passage.id), 0)
+        return [replace(p, score=passage.score) for p in document[max(position - 1, 0) : position + 2]] or [passage]
 
     def _candidates(self, queries: Sequence[str]) -> list[list[Passage]]:
         """For each query string, at most ``settings.candidates`` passages, best first."""
         s = self._settings
         vectors = self._embedder.embed_queries(queries)  # (n_queries, d)
         if s.search == "mmr":
-            fetched = self._index.search(vectors, s.mmr_fetch)
+            fetched = self.index.search(vectors, s.mmr_fetch)
             rankings = [self._spread(v, found) for v, found in zip(vectors, fetched, strict=True)]
         else:
-            rankings = self._index.search(vectors, s.candidates)
+            rankings = self.index.search(vectors, s.candidates)
         if not s.lexical:
             return rankings
         by_words = self._lexical_index().search(queries, s.candidates)
@@ -142,15 +167,15 @@ class Retriever:
         """The candidates that maximal marginal relevance picks from ``found``, in its order."""
         if not found:
             return []
-        stored = self._index.vectors([p.id for p in found])
+        stored = self.index.vectors([p.id for p in found])
         return [found[i] for i in mmr(vector, stored, self._settings.candidates, self._settings.mmr_lambda)]
 
     def _lexical_index(self) -> LexicalIndex:
         """BM25 over the passages that the index holds now."""
         with self._lexical_lock:
-            digest = self._index.digest
+            digest = self.index.digest
             if self._lexical is None or self._lexical[0] != digest:
-                passages = self._index.all_passages()
+                passages = self.index.all_passages()
                 self._lexical = (digest, LexicalIndex(passages, with_title=self._settings.embed_title))
             return self._lexical[1]
 

@@ -91,7 +91,7 @@ def test_not_a_manifest(text: bytes) -> None:
             "chunk_size 512, wanted 64; embed_title True, wanted False",
             id="two differences",
         ),
-        pytest.param(replace(RECIPE, hnsw=HnswParameters(ef_search=10)), "'ef_search': 400.*wanted .*10", id="hnsw"),
+        pytest.param(replace(RECIPE, hnsw=HnswParameters(ef_search=10)), "'ef_search': 800.*wanted .*10", id="hnsw"),
     ],
 )
 def test_a_recipe_that_does_not_fit(wanted: Recipe, message: str) -> None:

@@ -1,0 +1,196 @@
+"""The whole program on the real local model. Asserts what must hold for any reply, never the text of one."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import dspy
+import pytest
+
+from medhop_dspy import EvidenceFirstAdapter, connect, max_lm_calls, session
+from medhop_dspy import signatures as prompts
+from medhop_dspy.errors import ServerUnavailableError
+from medhop_dspy.lm import artefacts, llamacpp
+from medhop_dspy.lm.engine import record_calls
+from medhop_dspy.pipelines.program import as_record
+from medhop_dspy.questions import read_questions
+from medhop_dspy.trace import Trace
+from tests.conftest import ROOT
+
+pytestmark = pytest.mark.lm
+
+MULTIHOP = "Which enzyme is encoded by the gene mutated in Hunter syndrome?"
+TEN = [
+    MULTIHOP,
+    "Which inherited tumour syndrome combines haemangioblastomas of the retina with clear cell renal cell carcinoma?",
+    "What is the term for the watery fluid between the cornea and the lens of the eye?",
+    "Is corneal clouding a typical feature of Hunter syndrome?",
+    "What is the elimination half-life of digoxin?",
+    "Which bone often shows an Erlenmeyer flask deformity in Gaucher disease?",
+    "What medical specialty deals with diseases of the kidneys?",
+    "Which American physician published the paper 'On Chorea' in 1872?",
+    "Welches Gen ist beim Marfan-Syndrom mutiert?",
+    "How does metformin affect glucose production in the liver?",
+]
+PASSAGES = [
+    "Hunter syndrome: Hunter syndrome is caused by mutations of the IDS gene.",
+    "IDS: The IDS gene encodes the enzyme iduronate-2-sulfatase and lies on the X chromosome.",
+]
+INPUTS = {
+    "evidence": PASSAGES,
+    "question": MULTIHOP,
+    "answer": "iduronate-2-sulfatase",
+    "answer_type": "enzyme",
+    "candidates": ["IDS", "IDUA"],
+    "known": ["Which gene is mutated in Hunter syndrome? IDS"],
+    "constraints": [],
+    "rule": "Write the name of the enzyme only.",
+    "required_kind": "an enzyme",
+    "quote": PASSAGES[1],
+    "strategy": "multihop",
+    "next_question": "Which enzyme does IDS encode?",
+    "failed_checks": ["type: not an enzyme"],
+}
+SIGNATURES = [
+    prompts.Router, prompts.ConstraintExtractor, prompts.HopPlanner, prompts.HopAnswer, prompts.AnswerDraft,
+    prompts.SelfReferenceJudge, prompts.TypeValidator, prompts.GroundingJudge, prompts.RepairQuery,
+    prompts.Canonicalizer, prompts.RareDiseaseGate,
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def lm(served):
+    with dspy.context(lm=connect(served), adapter=EvidenceFirstAdapter()):
+        yield
+
+
+@pytest.mark.parametrize("signature", SIGNATURES, ids=lambda s: s.__name__)
+def test_every_signature_is_answered_in_its_form_with_one_call(lm, signature):
+    inputs = {k: v for k, v in INPUTS.items() if k in signature.input_fields}
+    if signature is prompts.RepairQuery:
+        inputs["known"] = "IDS"
+    with record_calls() as calls:
+        reply = dspy.Predict(signature)(**inputs)
+    assert len(calls) == 1
+    assert calls[0].usage.prompt_tokens > 50
+    assert all(getattr(reply, name) is not None for name in signature.output_fields)
+
+
+def test_demo_and_ten_more_questions_run_through(served):
+    demo = [q.text for q in read_questions(ROOT / "data" / "demo.jsonl")]
+    asked = Counter()
+    with session(settings=served.replace(use_model_judges=True)) as program:
+        for question in demo + TEN:
+            result = program(question=question)
+            record = json.loads(json.dumps(as_record(result), ensure_ascii=False))
+            assert Trace.from_dict(record["trace"]) == result.trace
+            assert result.lm_calls == len(result.trace.calls) <= max_lm_calls(served)
+            assert result.trace.attempts
+            assert result.validated == result.trace.attempts[-1].passed
+            assert (result.answer is None) == (not result.validated)
+            asked[result.strategy] += 1
+    assert asked["multihop"] >= 2 and len(asked) >= 3
+
+
+def test_the_model_can_route_and_plan_as_well(served):
+    with session(settings=served.replace(plan_by="model", max_repairs=1)) as program:
+        for question in (MULTIHOP, TEN[1]):
+            result = program(question=question)
+            assert result.strategy in {"direct", "definition", "intersection", "multihop"}
+            assert result.lm_calls <= max_lm_calls(program.settings)
+            assert all(f.reason for f in result.trace.failures)
+
+
+def test_most_prompt_tokens_of_a_multihop_question_come_from_the_prefix_cache(real):
+    with session(settings=real.replace(port=30002, use_model_judges=True)) as program:
+        usage = program(question=MULTIHOP).usage
+    assert usage.cached_share >= 0.6
+
+
+async def test_the_awaited_program_gives_the_same_kind_of_result(served):
+    with session(settings=served) as program:
+        result = await program.acall(question=MULTIHOP)
+    assert result.trace.calls and result.evidence
+
+
+def test_a_small_model_that_fails_most_forms_is_survived(served_small):
+    rows = (ROOT / "data" / "test.jsonl").read_text(encoding="utf-8").split("\n")[:20]
+    failures = Counter()
+    limited = served_small.replace(plan_by="model", max_repairs=1, evidence=3, hop_evidence=2, use_model_judges=True)
+    with session(settings=limited) as program:
+        for row in rows:
+            result = program(question=json.loads(row)["Question"])
+            assert result.lm_calls <= max_lm_calls(limited)
+            assert all(f.step and f.reason for f in result.trace.failures)
+            failures.update(f.step for f in result.trace.failures)
+            for attempt in result.trace.attempts:
+                assert attempt.passed or any(v.reason for v in attempt.verdicts if not v.passed)
+    assert sum(failures.values()) > 0
+
+
+def test_a_server_killed_in_between_is_a_typed_error(real):
+    model = artefacts.path(real.lm_model, real.home)
+    with llamacpp.start(real, model) as server:
+        settings = real.replace(lm_url=server.url, retries=0, timeout=5)
+        with session(settings=settings) as program:
+            program(question="Which bone often shows an Erlenmeyer flask deformity?")
+            os.kill(server.pid, signal.SIGKILL)
+            with pytest.raises(ServerUnavailableError, match="did not answer"):
+                program(question=MULTIHOP)
+
+
+MEDHOP = str(Path(sys.executable).parent / "medhop")
+
+
+def test_ask_needs_no_network_but_loopback(real):
+    """In a network namespace of its own, where loopback is all there is."""
+    probe = ["unshare", "--net", "--map-root-user", "sh", "-c", "ip link set lo up"]
+    if subprocess.run(probe, capture_output=True, check=False).returncode:
+        pytest.skip("this machine allows no network namespace (unshare --net)")
+    env = {**os.environ, "MEDHOP_INDEX": real.index, "MEDHOP_HOME": str(real.home), "PATH": os.environ["PATH"]}
+    command = (
+        f"ip link set lo up && exec {MEDHOP} ask --json --set max_repairs=0 'Which gene is mutated in Marfan syndrome?'"
+    )
+    done = subprocess.run(
+        ["unshare", "--net", "--map-root-user", "sh", "-c", command],
+        capture_output=True, text=True, env=env, check=False, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    record = json.loads(done.stdout)
+    assert record["evidence"] and record["lm_calls"] >= 1
+    assert "telemetry" not in done.stderr.lower()
+
+
+GUARD = """
+import socket, sys
+_connect = socket.socket.connect
+def connect(self, address):
+    host = address[0] if isinstance(address, tuple) else "127.0.0.1"
+    if host not in ("127.0.0.1", "::1", "localhost"):
+        print("EGRESS", address, file=sys.stderr)
+        raise OSError("only loopback is allowed")
+    return _connect(self, address)
+socket.socket.connect = socket.socket.connect_ex = connect
+_resolve = socket.getaddrinfo
+def getaddrinfo(host, *a, **k):
+    if host not in (None, "", "127.0.0.1", "::1", "localhost"):
+        print("EGRESS", host, file=sys.stderr)
+        raise OSError("only loopback is allowed")
+    return _resolve(host, *a, **k)
+socket.getaddrinfo = getaddrinfo
+"""
+
+
+def test_ask_does_not_even_try_another_address(served, tmp_path):
+    (tmp_path / "sitecustomize.py").write_text(GUARD)
+    env = {**os.environ, "PYTHONPATH": str(tmp_path), "MEDHOP_INDEX": served.index, "MEDHOP_LM_URL": served.lm_url}
+    done = subprocess.run(
+        [MEDHOP, "ask", "--json", "--set", "max_repairs=0", "Which gene is mutated in Marfan syndrome?"],
+        capture_output=True, text=True, env=env, check=False, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "EGRESS" not in done.stderr

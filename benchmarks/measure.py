@@ -54,25 +54,29 @@ def _computed(record: dict) -> int:
 
 def _line(record: dict, row: dict) -> str:
     hops = " / ".join(h["answer"] or f"({h['reason'][:40]})" for h in record["hops"])
-    return (
-        f"{'+' if record['em'] else 'd' if record['draft_em'] else '-'}{'v' if record['validated'] else ' '} "
-        f"{record['seconds']:5.1f}s {record['lm_calls']:2} calls {_computed(record):5} computed | {row['Question'][:70]} | "
-        f"gold {row['answer']} | got {record['answer']!r} draft {record['draft']!r} | "
-        f"{record['strategy']}/{record['answer_type']} | hops {hops}"
-    )
+    mark = "+" if record["em"] else "d" if record["draft_em"] else "-"
+    cost = f"{record['seconds']:5.1f}s {record['lm_calls']:2} calls {_computed(record):5} computed"
+    got = f"got {record['answer']!r} draft {record['draft']!r}"
+    kind = f"{record['strategy']}/{record['answer_type']}"
+    validated = "v" if record["validated"] else " "
+    return f"{mark}{validated} {cost} | {row['Question'][:70]} | gold {row['answer']} | {got} | {kind} | hops {hops}"
 
 
 def _summary(records: list[dict]) -> str:
+    n = len(records)
     prompt = sum(r["usage"]["prompt_tokens"] for r in records)
     cached = sum(r["usage"]["cached_tokens"] for r in records)
-    n = len(records)
-    return (
-        f"\nn {n}  EM {sum(r['em'] for r in records)}  draft EM {sum(r['draft_em'] for r in records)}  "
-        f"validated {sum(r['validated'] for r in records)}  gold in evidence {sum(r['found'] for r in records)}\n"
-        f"seconds mean {statistics.mean(r['seconds'] for r in records):.1f} max {max(r['seconds'] for r in records):.1f}  "
-        f"calls mean {statistics.mean(r['lm_calls'] for r in records):.1f} max {max(r['lm_calls'] for r in records)}  "
-        f"prompt tokens {prompt / n:,.0f}  computed mean {(prompt - cached) / n:,.0f} "
-        f"max {max(map(_computed, records)):,}  cached {cached / max(prompt, 1):.0%}"
+    seconds = [r["seconds"] for r in records]
+    calls = [r["lm_calls"] for r in records]
+    return "\n".join(
+        [
+            f"n {n}, EM {sum(r['em'] for r in records)}, EM of drafts {sum(r['draft_em'] for r in records)}, "
+            f"validated {sum(r['validated'] for r in records)}, gold in evidence {sum(r['found'] for r in records)}",
+            f"seconds: mean {statistics.mean(seconds):.1f}, max {max(seconds):.1f}; "
+            f"calls: mean {statistics.mean(calls):.1f}, max {max(calls)}",
+            f"prompt tokens: mean {prompt / n:,.0f}, computed {(prompt - cached) / n:,.0f} "
+            f"(max {max(map(_computed, records)):,}), from the prefix cache {cached / max(prompt, 1):.0%}",
+        ]
     )
 
 

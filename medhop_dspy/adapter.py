@@ -12,7 +12,8 @@ RadixAttention, llama.cpp's prompt cache) reads the passages once. The layout is
 
 Three forms of reply, by output fields (benchmarks/reply_forms.py holds the measurement):
 
-* one ``str``: one plain line, cut at the newline;
+* one ``str``: one plain line behind the field's name, cut at the newline (described in words, small models repeat
+  the description);
 * one closed set (enum or ``Literal``): a JSON string out of the set, forced by a JSON schema;
 * anything else: a JSON object, forced by a JSON schema and described in the prompt.
 """
@@ -326,8 +327,8 @@ def _reply_line(signature: type[dspy.Signature]) -> str:
     fields = signature.output_fields
     match reply_form(signature):
         case ReplyForm.LINE:
-            (field,) = fields.values()
-            return f"Reply with one line: {_desc(field)}"
+            (name,) = fields
+            return f"{_label(name)}:"
         case ReplyForm.CHOICE:
             (field,) = fields.values()
             return f"Reply with exactly one of: {', '.join(_members(field.annotation))}"

@@ -58,12 +58,14 @@ PRESETS: Final[dict[str, dict[str, Any]]] = {
         "lm_model": "qwen2.5-coder-0.5b-instruct-q4_k_m",
         "context_tokens": 4096,
         "plan_by": "rules",
+        "titles_answer_hops": True,
         "embedder": "all-MiniLM-L6-v2",
         "embed_title": True,
         "candidates": 30,
         "pool": 60,
         "evidence": 8,
-        "hop_evidence": 3,
+        "hop_evidence": 4,
+        "neighbours_of": 1,
         "reranker": "late_interaction",
     },
 }
@@ -131,6 +133,9 @@ class Settings(BaseModel):
         "model", description="Who routes and plans: the model, or rules over the question's words, for small models."
     )
     max_hops: int = Field(3, ge=0, le=6, description="Sub-questions of a multi-hop question at most.")
+    titles_answer_hops: bool = Field(
+        False, description="Where the model finds no disease, take the title of the best passage, as in encyclopaedias."
+    )
     max_repairs: int = Field(3, ge=0, le=10, description="Repair rounds after the first draft at most.")
     use_repair: bool = Field(True, description="Repair the query after a failed check.")
     use_self_reference_check: bool = Field(True, description="Refuse drafts that repeat the question's subject.")

@@ -75,8 +75,7 @@ class HopPlanner(dspy.Signature):
 
 
 class HopAnswer(dspy.Signature):
-    """Answer the question from the evidence with one specific name, number or term, copied from the evidence. If the
-    evidence does not tell, reply: unknown."""
+    """Answer the question from the evidence with one specific name, number or term."""
 
     evidence: list[str] = dspy.InputField()
     question: str = dspy.InputField()
@@ -86,7 +85,7 @@ class HopAnswer(dspy.Signature):
 
 
 class AnswerDraft(dspy.Signature):
-    """Answer the question from the evidence. Give the answer alone, as short as possible, and obey the rule."""
+    """Answer the question from the evidence. Give the answer alone, as short as possible."""
 
     evidence: list[str] = dspy.InputField()
     question: str = dspy.InputField()

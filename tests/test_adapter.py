@@ -80,8 +80,7 @@ def prompt(signature, demos=(), **inputs):
 def test_layout_is_evidence_question_task_inputs_reply():
     text = prompt(Line, evidence=["T: one", "U: two"], question="Which?", rule="short")
     assert text == (
-        "Evidence:\n[1] T: one\n[2] U: two\n\nQuestion: Which?\n\nTask: Name the thing.\n\nRule: short\n\n"
-        "Reply with one line: the name"
+        "Evidence:\n[1] T: one\n[2] U: two\n\nQuestion: Which?\n\nTask: Name the thing.\n\nRule: short\n\nAnswer:"
     )
 
 

@@ -82,20 +82,20 @@ class TypeSpec:
 ANSWER_TYPES: Final[dict[AnswerType, TypeSpec]] = {
     AnswerType.CHROMOSOME: TypeSpec(
         "a human chromosome",
-        "Write 'Chromosome' and its number or letter only, such as Chromosome 7.",
+        "Write 'Chromosome' and its number or letter only.",
         checks.chromosome,
         canonical.chromosome,
     ),
     AnswerType.GENE: TypeSpec(
         "a gene",
-        "Write the official gene symbol only, such as CFTR.",
+        "Write the official gene symbol only.",
         checks.gene,
         canonical.gene,
         canonical.name_key,
     ),
     AnswerType.GENE_MUTATION: TypeSpec(
         "a gene mutation or mutated gene",
-        "Write the gene symbol or the variant only, such as BRAF V600E.",
+        "Write the gene symbol or the variant only.",
         checks.gene_mutation,
         canonical.gene,
         canonical.name_key,
@@ -136,11 +136,11 @@ ANSWER_TYPES: Final[dict[AnswerType, TypeSpec]] = {
         canonical.location,
     ),
     AnswerType.MEDICAL_SPECIALIST: TypeSpec(
-        "a kind of doctor", "Write the name of the specialist only, such as Cardiologist.", checks.specialist
+        "a kind of doctor", "Write the name of the specialist only.", checks.specialist
     ),
     AnswerType.FIELD_OF_BIOLOGY: TypeSpec(
         "a field of science or medical specialty",
-        "Write the name of the field only, such as Cardiology.",
+        "Write the name of the field only.",
         checks.field_of_biology,
         canonical.field,
     ),
@@ -159,7 +159,7 @@ ANSWER_TYPES: Final[dict[AnswerType, TypeSpec]] = {
     ),
     AnswerType.DURATION: TypeSpec(
         "a length of time",
-        "Write the number in digits and its unit of time only, such as 6 hours.",
+        "Write the number in digits and its unit of time only.",
         checks.duration,
         canonical.number,
     ),

@@ -68,7 +68,10 @@ def _by_python(run: Run, draft: str, answer_type: AnswerType) -> tuple[list[Verd
 
     if settings.use_self_reference_check:
         repeats = answers.check_self_reference(draft, run.question)
-        decide("self_reference", None if repeats is None else not repeats, "repeats the question")
+        if run.reduced and any(answers.exact_match(draft, h.answer) for h in run.hops if h.locked):
+            decide("self_reference", False, "repeats what a hop found, and the question asks for more")
+        else:
+            decide("self_reference", None if repeats is None else not repeats, "repeats the question")
     if settings.use_generic_filter and (answers.is_generic(draft) or answers.is_placeholder(draft)):
         decide("type", False, "a category word, not an answer")
     elif settings.use_type_check:

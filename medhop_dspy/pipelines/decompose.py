@@ -24,7 +24,7 @@ _NOUNS: Final = {
     "mosquito tick animal vector agent",
     HopType.CHEMICAL: "drug medication medicine antibiotic anticoagulant compound chemical substance substrate "
     "vitamin cofactor lotion vaccine toxin mineral metal",
-    HopType.OTHER: "procedure test fluid gland bone organ tissue lotion physician scientist pharmacologist person group "
+    HopType.OTHER: "procedure test fluid gland bone organ tissue physician scientist pharmacologist person group "
     "chromosome lesion",
 }
 _TYPE_OF: Final = {noun: kind for kind, nouns in _NOUNS.items() for noun in nouns.split()}

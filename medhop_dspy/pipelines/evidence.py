@@ -26,20 +26,22 @@ def arrange(shown: Sequence[Passage], ranked: Sequence[Passage], limit: int, con
         context_tokens: Window that they must fit beside task and reply. Passages are dropped whole.
 
     Returns:
-        The kept passages in their old order, then the new ones by rank. Where there is no room for everything,
-        the last of ``shown`` that the new search did not find leave first, then the lowest ranked.
+        The kept passages in their old order, then the new ones with the best last, next to the question, where small
+        models read best. Where there is no room for everything, those of ``shown``
+        that the new search did not find leave first, the lowest score first, then the lowest ranked.
     """
     found = {p.id for p in ranked}
     chosen: set[str] = set()
     room = (context_tokens - _TASK_TOKENS) * _BYTES_PER_TOKEN
-    for passage in [*ranked, *(p for p in shown if p.id not in found)][:limit]:
+    earlier = sorted((p for p in shown if p.id not in found), key=lambda p: -p.score)
+    for passage in [*ranked, *earlier][:limit]:
         room -= len(line(passage).encode()) + _NUMBERING
         if room < 0:
             break
         chosen.add(passage.id)
     old = [p for p in shown if p.id in chosen]
     seen = {p.id for p in old}
-    return old + [p for p in ranked if p.id in chosen and p.id not in seen]
+    return old + [p for p in reversed(ranked) if p.id in chosen and p.id not in seen]
 
 
 def line(passage: Passage) -> str:

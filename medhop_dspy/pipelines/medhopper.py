@@ -34,6 +34,8 @@ EXPANDED_TYPES: Final = frozenset(
         AnswerType.ENZYME,
     }
 )
+# Hop types that an encyclopaedia has pages about under their names.
+TITLED_TYPES: Final = frozenset({HopType.DISEASE, HopType.SYNDROME})
 _MODEL_CHECKS: Final = 3  # self-reference, type, grounding
 _LONG_ANSWER: Final = 6  # words; longer ones are offered to the Canonicalizer
 
@@ -177,6 +179,8 @@ class MedHopper(Program):
         if reply is None:
             return replace(asked, reason=run.failures[-1].reason)
         answer, reason = hop_answer(reply.answer, hop.type, question, evidence)
+        if not answer and run.best and run.settings.titles_answer_hops and hop.type in TITLED_TYPES:
+            answer, reason = hop_answer(run.best.title, hop.type, question, evidence)
         return replace(asked, answer=answer, locked=bool(answer) and hop.type != HopType.YES_NO, reason=reason)
 
     async def _search_for_draft(

@@ -47,6 +47,7 @@ class Run:
     attempts: list[Attempt] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
     shown: list[Passage] = field(default_factory=list)
+    best: Passage | None = None  # first of the last search
     asked: int = 0
     started: float = field(default_factory=time.perf_counter)
 
@@ -79,6 +80,7 @@ class Run:
             ranked = retriever.search(queries, wanted, rerank_query)
         else:
             ranked = await asyncio.to_thread(retriever.search, queries, wanted, rerank_query)
+        self.best = ranked[0] if ranked else None
         self.shown = arrange(self.shown, ranked, self.settings.evidence, self.settings.context_tokens)
         return self.shown
 

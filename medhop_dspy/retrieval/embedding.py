@@ -87,7 +87,7 @@ class Embedder:
         self._digest = weights_digest(folder)
         self._revision = configuration_digest(folder)
         self._model = _load(folder, device)
-        self._pool = _single_threaded_pool() if self._model.device.type == "cpu" else None
+        self._pool = single_threaded_pool() if self._model.device.type == "cpu" else None
         self._lock = threading.Lock()  # the tokenizer's truncation and padding are switched between uses
 
     @classmethod
@@ -195,7 +195,7 @@ def _checked(texts: Sequence[str]) -> list[str]:
     return list(texts)
 
 
-def _single_threaded_pool() -> ThreadPoolExecutor:
+def single_threaded_pool() -> ThreadPoolExecutor:
     """As many threads as PyTorch would use for one operation, each of which uses one; others keep what they have."""
     import torch
 

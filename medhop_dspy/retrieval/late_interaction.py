@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import threading
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from medhop_dspy.errors import ArtefactError
+from medhop_dspy.retrieval.embedding import single_threaded_pool
 from medhop_dspy.retrieval.model_folder import check_model_folder
 from medhop_dspy.retrieval.rerank import by_score, check_query, passage_text
 
@@ -62,6 +64,10 @@ class LateInteractionReranker:
         """
         check_model_folder(folder, hint=f"Fetch it with `medhop models fetch {folder.name}`.")
         self._encoder = _load(folder, device)
+        # Threads of one PyTorch thread each, and an encoder for each: two texts at once are faster than one text on
+        # two cores, and far faster beside other load. A fast tokenizer must not be used by two threads at once.
+        self._pool = single_threaded_pool() if self._encoder.device.type == "cpu" else None
+        self._own = threading.local()
         self._lock = threading.Lock()
         self._with_title = with_title
         self._vectors = lru_cache(maxsize=cache_passages)(self._encode)
@@ -75,24 +81,31 @@ class LateInteractionReranker:
         if not passages:
             return []
         check_query(query)
-        question = self._vectors(query)  # (n_query_tokens, d)
+        texts = [query, *(passage_text(p, with_title=self._with_title) for p in passages)]
         # All texts before all products: the thread pools of PyTorch and numpy get in each other's way.
-        vectors = [self._vectors(passage_text(p, with_title=self._with_title)) for p in passages]
+        question, *vectors = self._pool.map(self._vectors, texts) if self._pool else map(self._vectors, texts)
         return by_score(passages, [_mean_max_sim(question, v) for v in vectors])
 
     def _encode(self, text: str) -> NDArray[np.float32]:
         """(n_tokens, d) unit vectors of the tokens of every window of ``text``."""
-        with self._lock:  # a fast tokenizer must not be used by two threads at once
-            windows = self._windows(text)
-            vectors = self._encoder.encode(windows, batch_size=1, convert_to_numpy=True, show_progress_bar=False)
+        with self._lock if self._pool is None else contextlib.nullcontext():
+            encoder = self._encoder if self._pool is None else self._own_encoder()
+            windows = self._windows(text, encoder)
+            vectors = encoder.encode(windows, batch_size=1, convert_to_numpy=True, show_progress_bar=False)
         joined: NDArray[np.float32] = np.concatenate(vectors)
         return joined
 
-    def _windows(self, text: str) -> list[str]:
+    def _own_encoder(self) -> Any:  # noqa: ANN401  (MultiVectorEncoder, which is imported late)
+        if not hasattr(self._own, "encoder"):
+            with self._lock:
+                self._own.encoder = copy.deepcopy(self._encoder)
+        return self._own.encoder
+
+    def _windows(self, text: str, encoder: Any) -> list[str]:  # noqa: ANN401
         """Pieces of ``text`` that fit the encoder, each sharing a quarter with the next."""
         # Some tokens are spared: cut out of its context, a piece may be tokenised a little longer.
-        size = self._encoder.max_seq_length - _SPARE_TOKENS
-        offsets = self._encoder.tokenizer(
+        size = encoder.max_seq_length - _SPARE_TOKENS
+        offsets = encoder.tokenizer(
             text, add_special_tokens=False, truncation=False, return_offsets_mapping=True, verbose=False
         )["offset_mapping"]
         if len(offsets) <= size:

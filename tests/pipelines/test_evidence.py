@@ -17,13 +17,13 @@ def names(arranged):
 @pytest.mark.parametrize(
     ("shown", "ranked", "limit", "expected"),
     [
-        ("", "abc", 8, "abc"),
-        ("", "abc", 2, "ab"),
-        ("abc", "de", 8, "abcde"),
+        ("", "abc", 8, "cba"),
+        ("", "abc", 2, "ba"),
+        ("abc", "de", 8, "abced"),
         ("abc", "cdb", 8, "abcd"),
-        ("abc", "de", 4, "abde"),
-        ("abc", "def", 3, "def"),
-        ("abc", "xcy", 3, "cxy"),
+        ("abc", "de", 4, "abed"),
+        ("abc", "def", 3, "fed"),
+        ("abc", "xcy", 3, "cyx"),
         ("abc", "", 8, "abc"),
         ("", "", 8, ""),
     ],
@@ -41,7 +41,7 @@ def test_a_kept_passage_has_the_record_that_was_shown():
 def test_whole_passages_leave_when_the_window_is_full_lowest_ranked_first():
     long = "y" * 1000
     arranged = arrange(passages("a", long), passages("bcdefgh", long), 8, 2048)
-    assert names(arranged) == "bc"
+    assert names(arranged) == "cb"
     assert all(p.text == long for p in arranged)
 
 

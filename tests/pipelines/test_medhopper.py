@@ -2,6 +2,7 @@
 
 import copy
 import itertools
+import json
 import os
 
 import dspy
@@ -109,6 +110,32 @@ def test_a_yes_no_hop_is_exact_and_never_steers(ask, reply, answer):
     result, _ = ask(MULTIHOP, {"Split the question": plan, **hop_script(reply)}, use_repair=False)
     assert result.hops[0].answer == answer
     assert not result.hops[0].locked
+
+
+@pytest.mark.parametrize(("switch", "answer"), [(True, "Ochronosis"), (False, "")])
+def test_a_title_can_answer_a_hop_that_the_model_cannot(ask, switch, answer):
+    question = "What is the disease with blue-black pigmentation of connective tissue?"
+    plan = json.dumps({"hops": [{"question": question, "type": "disease"}]})
+    changes = {"Split the question": plan, **hop_script("blue-black pigmentation")}
+    result, _ = ask(MULTIHOP, changes, use_repair=False, titles_answer_hops=switch)
+    assert result.hops[0].answer == answer
+
+
+def test_rules_plan_without_the_model(ask):
+    result, engine = ask(MULTIHOP, hop_script("FBN1"), plan_by="rules", evidence=8)
+    assert "Classify" not in steps(engine) and "Split the question" not in steps(engine)
+    assert [h.question for h in result.hops] == ["What is the gene that is mutated in Marfan syndrome?"]
+    drafts = [prompt_of(r) for r in engine.requests if "as short as possible" in task_of(r)]
+    assert "Question: On which chromosome is FBN1 located?" in drafts[0]
+    assert result.answer == "Chromosome 15"
+
+
+def test_a_draft_that_only_repeats_a_hop_is_refused(ask):
+    changes = {**hop_script("FBN1"), "Answer the question from the evidence. Give": "FBN1"}
+    result, _ = ask("Which protein is encoded by the gene mutated in Marfan syndrome?", changes, plan_by="rules")
+    verdicts = {v.check: v for v in result.trace.attempts[0].verdicts}
+    assert not verdicts["self_reference"].passed
+    assert "what a hop found" in verdicts["self_reference"].reason
 
 
 def test_without_repair_there_is_one_round(ask):

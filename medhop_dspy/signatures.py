@@ -1,8 +1,8 @@
 """Every Signature of MedHopper, and so every prompt.
 
-A field named ``evidence`` is shown first, a field named ``question`` second, the rest after the task
-(see :class:`medhop_dspy.adapter.EvidenceFirstAdapter`); that order decides how much of a prompt a server
-has already read.
+Some field names have a place in the prompt (see :class:`medhop_dspy.adapter.EvidenceFirstAdapter`): ``evidence``
+stands first and ``question`` second, which decides how much of a prompt a server has already read; ``answer_type``
+names a one-line reply. The other inputs stand behind the task.
 """
 
 from __future__ import annotations
@@ -92,6 +92,7 @@ class AnswerDraft(dspy.Signature):
     known: list[str] = dspy.InputField(desc="facts found so far")
     constraints: list[str] = dspy.InputField(desc="conditions that must all hold")
     rule: str = dspy.InputField(desc="form of the answer")
+    answer_type: str = dspy.InputField(desc="kind of answer")
     answer: str = dspy.OutputField(desc="the answer alone, at most a few words")
 
 
@@ -128,7 +129,7 @@ class RepairQuery(dspy.Signature):
     """The last search did not lead to a valid answer. Write one better search query: key terms, no sentence."""
 
     question: str = dspy.InputField()
-    answer_type: str = dspy.InputField()
+    wanted: str = dspy.InputField(desc="kind of answer asked for")
     strategy: str = dspy.InputField()
     next_question: str = dspy.InputField(desc="sub-question that is still open")
     known: str = dspy.InputField(desc="latest entity that was found")

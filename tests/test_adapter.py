@@ -99,8 +99,27 @@ def test_examples_stand_behind_the_evidence_and_leave_theirs_out():
     demo = {"evidence": ["old passage"], "question": "Old?", "rule": "r", "answer": "FBN1"}
     text = prompt(Line, [demo], evidence=["T: new"], question="New?", rule="r2")
     assert "old passage" not in text
-    assert text.index("T: new") < text.index("Task: ") < text.index("Example:\nQuestion: Old?\nRule: r\nReply: FBN1")
-    assert text.index("Reply: FBN1") < text.index("Rule: r2")
+    assert text.index("T: new") < text.index("Task: ") < text.index("Example:\nQuestion: Old?\nRule: r\nAnswer: FBN1")
+    assert text.index("Answer: FBN1") < text.index("Rule: r2")
+
+
+class Typed(dspy.Signature):
+    """Name it."""
+
+    question: str = dspy.InputField()
+    answer_type: str = dspy.InputField()
+    answer: str = dspy.OutputField()
+
+
+@pytest.mark.parametrize(
+    ("kind", "cue"),
+    [("enzyme", "Enzyme:"), ("medical_specialist", "Medical specialist:"), ("other", "Answer:"), ("", "Answer:"),
+     ("yes_no", "Answer:")],
+)  # fmt: skip
+def test_a_line_continues_the_name_of_what_is_wanted(kind, cue):
+    text = prompt(Typed, [{"question": "P?", "answer_type": "gene", "answer": "FBN1"}], question="Q?", answer_type=kind)
+    assert text.endswith(f"\n\n{cue}")
+    assert "Question: P?\nGene: FBN1" in text
 
 
 def test_no_evidence_and_empty_inputs_are_said_or_left_out():

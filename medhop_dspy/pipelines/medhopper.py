@@ -172,7 +172,7 @@ class MedHopper(Program):
             self.answer_hop,
             evidence=evidence,
             question=question,
-            answer_type=hop.type.replace("_", " "),
+            answer_type=hop.type,
             candidates=list(expansion.genes) if hinted and expansion else [],
         )
         asked = replace(hop, attempts=hop.attempts + 1)
@@ -213,6 +213,7 @@ class MedHopper(Program):
             known=[f"{queries.resolve_references(h.question, run.hops)} {h.answer}" for h in run.hops if h.resolved],
             constraints=list(run.constraints),
             rule=answers.ANSWER_TYPES[answer_type].format_rule,
+            answer_type=answer_type.value,
         )
         return answers.shorten(reply.answer, answer_type) if reply else ""
 
@@ -226,7 +227,7 @@ class MedHopper(Program):
             "repair",
             self.repair_query,
             question=run.question,
-            answer_type=answer_type.value,
+            wanted=answer_type.value.replace("_", " "),
             strategy=strategy.value,
             next_question=next_question,
             known=entity,

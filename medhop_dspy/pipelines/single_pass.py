@@ -40,6 +40,7 @@ class SinglePass(Program):
             known=[],
             constraints=[],
             rule=answers.ANSWER_TYPES[answer_type].format_rule,
+            answer_type=answer_type.value,
         )
         draft = answers.shorten(reply.answer, answer_type) if reply else ""
         run.attempts.append(Attempt(0, (run.question,), tuple(p.id for p in run.shown), draft, ()))

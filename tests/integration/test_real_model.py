@@ -51,6 +51,7 @@ INPUTS = {
     "rule": "Write the name of the enzyme only.",
     "required_kind": "an enzyme",
     "quote": PASSAGES[1],
+    "wanted": "enzyme",
     "strategy": "multihop",
     "next_question": "Which enzyme does IDS encode?",
     "failed_checks": ["type: not an enzyme"],
@@ -106,7 +107,7 @@ def test_the_model_can_route_and_plan_as_well(served):
 
 
 def test_most_prompt_tokens_of_a_multihop_question_come_from_the_prefix_cache(real):
-    with session(settings=real.replace(port=30002, use_model_judges=True)) as program:
+    with session(settings=real.replace(port=30002, use_model_judges=True, max_repairs=3)) as program:
         usage = program(question=MULTIHOP).usage
     assert usage.cached_share >= 0.6
 

@@ -19,7 +19,7 @@ QUESTION = "Which cofactor is required by the enzyme that is deficient in phenyl
 def main() -> None:
     """Ask one question twice."""
     question = sys.argv[1] if len(sys.argv) > 1 else QUESTION
-    settings = Settings.load("local").replace(max_repairs=1)
+    settings = Settings.load("local", use_model_judges=True)  # every step of the program
     retriever = open_retriever(settings)
     retriever.search([question], 1)  # loads the models of retrieval, which both share
     adapters = {"evidence first": EvidenceFirstAdapter(), "ChatAdapter": dspy.ChatAdapter()}

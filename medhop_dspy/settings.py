@@ -65,7 +65,7 @@ PRESETS: Final[dict[str, dict[str, Any]]] = {
         "use_model_judges": False,
         "candidates": 24,
         "pool": 24,
-        "evidence": 8,
+        "evidence": 12,
         "hop_evidence": 4,
         "neighbours_of": 1,
         "reranker": "late_interaction",

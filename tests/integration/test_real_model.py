@@ -107,9 +107,11 @@ def test_the_model_can_route_and_plan_as_well(served):
 
 
 def test_most_prompt_tokens_of_a_multihop_question_come_from_the_prefix_cache(real):
-    with session(settings=real.replace(port=30002, use_model_judges=True, max_repairs=3)) as program:
-        usage = program(question=MULTIHOP).usage
-    assert usage.cached_share >= 0.6
+    question = "Which cofactor is required by the enzyme that is deficient in phenylketonuria?"
+    with session(settings=real.replace(port=30002, use_model_judges=True)) as program:
+        result = program(question=question)
+    assert result.strategy == "multihop"
+    assert result.usage.cached_share >= 0.6
 
 
 async def test_the_awaited_program_gives_the_same_kind_of_result(served):

@@ -8,9 +8,9 @@ RadixAttention, llama.cpp's prompt cache) reads the passages once. The layout is
              Question: ...
              Task: the signature's instructions
              examples, remaining inputs
-             Reply: the form of the reply
+             the form of the reply, or its first word: ``Enzyme:``
 
-Three forms of reply, by output fields (benchmarks/reply_forms.py holds the measurement):
+Three forms of reply, by output fields (benchmarks/README.md has the measurements):
 
 * one ``str``: one plain line, cut at the newline. The prompt ends with the name of what is wanted, such as
   ``Enzyme:`` out of an input field ``answer_type`` (where the form is described in words, small models repeat them);

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -92,5 +92,9 @@ def session(program: str | Path = "medhopper", settings: Settings | None = None,
     else:
         settings = settings or Settings.load()
         ready = build(str(program), open_retriever(settings), settings, open_orphanet(settings))
-    with model_server(ready.settings) as served, dspy.context(lm=connect(served), **context):
+    with (
+        closing(ready.retriever.index),
+        model_server(ready.settings) as served,
+        dspy.context(lm=connect(served), **context),
+    ):
         yield ready

@@ -8,15 +8,15 @@ key.
 from __future__ import annotations
 
 import datetime
+import errno
 import importlib.metadata
 import json
 import logging
 import os
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from medhop_dspy.errors import ProgramError
+from medhop_dspy.errors import DiskFullError, ProgramError, SettingsError
 from medhop_dspy.settings import PLACES, Settings
 
 if TYPE_CHECKING:
@@ -36,7 +36,8 @@ def save(program: Program, path: Path | str, *, facts: dict[str, Any] | None = N
         facts: More entries of the manifest, such as the optimiser and the dev score.
 
     Raises:
-        ProgramError: the suffix is not ``.json``, or a demo holds something JSON cannot.
+        ProgramError: the suffix is not ``.json``, the file cannot be written, or a demo holds something JSON cannot.
+        DiskFullError: no space is left.
     """
     path = _json_path(path)
     state = program.dump_state()
@@ -47,10 +48,14 @@ def save(program: Program, path: Path | str, *, facts: dict[str, Any] | None = N
         text = json.dumps(document, ensure_ascii=False, indent=2)
     except TypeError as error:
         raise ProgramError(f"the program holds a value that JSON cannot: {error}") from error
-    with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, suffix=".tmp", delete=False) as file:
-        file.write(text + "\n")
-    Path(file.name).chmod(0o644)
-    os.replace(file.name, path)  # noqa: PTH105  (atomic on every platform)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        temporary.write_text(text + "\n", encoding="utf-8")
+        temporary.replace(path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        kind = DiskFullError if error.errno == errno.ENOSPC else ProgramError
+        raise kind(f"cannot write program {path}: {error.strerror}") from error
 
 
 def manifest(program: Program) -> dict[str, Any]:
@@ -81,20 +86,31 @@ def read(path: Path | str) -> dict[str, Any]:
         raise ProgramError(f"cannot read program {path}: {error.strerror}") from error
     except ValueError as error:
         raise ProgramError(f"program {path} is not JSON: {error}") from error
-    about = document.get("medhop") if isinstance(document, dict) else None
-    if not isinstance(about, dict) or not isinstance(document.get("state"), dict):
-        raise ProgramError(
-            f"{path} is not a saved medhop program", hint="Save programs with medhop_dspy.save, not with pickle."
-        )
+    about: Any = document.get("medhop") if isinstance(document, dict) else None
+    parts = (document.get("state"), about.get("settings"), about.get("predictors")) if isinstance(about, dict) else ()
+    if not parts or not all(isinstance(part, dict) for part in parts):
+        raise ProgramError(f"{path} is not a saved medhop program", hint="Save programs with program.save(path).")
     if about.get("format") != FORMAT:
         raise ProgramError(f"program {path} has format {about.get('format')}, this version reads {FORMAT}")
     return document
 
 
-def saved_settings(document: dict[str, Any], **places: Any) -> Settings:  # noqa: ANN401
-    """The settings that a saved program was made with, at this machine's places."""
-    about = document["medhop"]
-    return Settings.load(about["settings"]["preset"]).replace(**about["settings"], **places)
+def saved_settings(document: dict[str, Any], file: Path | None = None, **overrides: Any) -> Settings:  # noqa: ANN401
+    """The settings that a saved program was made with, at this machine's places.
+
+    Args:
+        document: From :func:`read`.
+        file: TOML file, of which only the places count.
+        **overrides: Win over the saved values; all but places will make :func:`restore` refuse.
+
+    Raises:
+        ProgramError: a saved setting is unknown here or out of bounds.
+    """
+    saved = document["medhop"]["settings"]
+    try:
+        return Settings.load(saved.get("preset"), file=file).replace(**{**saved, **overrides})
+    except SettingsError as error:
+        raise ProgramError(f"the saved settings do not fit this version: {error}") from error
 
 
 def restore(program: Program, document: dict[str, Any]) -> None:

@@ -71,7 +71,7 @@ class HopPlanner(dspy.Signature):
     """
 
     question: str = dspy.InputField()
-    hops: list[PlannedHop] = dspy.OutputField(desc="sub-questions in the order to ask them", max_length=3)
+    hops: list[PlannedHop] = dspy.OutputField(desc="sub-questions in the order to ask them", max_length=6)
 
 
 class HopAnswer(dspy.Signature):
@@ -80,7 +80,7 @@ class HopAnswer(dspy.Signature):
     evidence: list[str] = dspy.InputField()
     question: str = dspy.InputField()
     answer_type: str = dspy.InputField(desc="kind of answer")
-    candidates: list[str] = dspy.InputField(desc="symbols that count only if the evidence supports them")
+    candidates_to_confirm: list[str] = dspy.InputField(desc="symbols that count only if the evidence supports them")
     answer: str = dspy.OutputField(desc="the answer alone, without a sentence around it")
 
 

@@ -102,3 +102,9 @@ def test_models_list_says_how_to_get_each(tmp_path):
     done = medhop("models", "list", home=tmp_path)
     assert done.returncode == 0
     assert "missing" in done.stdout and "medhop models fetch all-MiniLM-L6-v2" in done.stdout
+
+
+def test_a_backend_that_others_serve_is_not_started(tmp_path):
+    done = medhop("lm", "serve", "--set", "backend=openai", home=tmp_path)
+    assert done.returncode == 3
+    assert "not started here" in done.stderr

@@ -148,7 +148,12 @@ def test_a_mismatch_is_named_and_nothing_is_changed(saved, change, message):
         ("p.json", b"{", "not JSON"),
         ("p.json", b"[]", "not a saved medhop program"),
         ("p.json", b'{"draft": {}, "metadata": {}}', "not a saved medhop program"),
-        ("p.json", b'{"medhop": {"format": 99}, "state": {}}', "has format 99, this version reads 1"),
+        ("p.json", b'{"medhop": {"format": 1}, "state": {}}', "not a saved medhop program"),
+        (
+            "p.json",
+            b'{"medhop": {"format": 99, "settings": {}, "predictors": {}}, "state": {}}',
+            "has format 99, this version reads 1",
+        ),
     ],
 )
 def test_files_that_are_no_saved_program(tmp_path, name, content, message):
@@ -186,3 +191,19 @@ def test_single_pass_has_its_own_files(tmp_path, saved):
     SinglePass(LexicalRetriever(), Settings()).save(tmp_path / "s.json")
     with pytest.raises(ProgramError, match="program"):
         program().load(tmp_path / "s.json")
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path):
+    with pytest.raises(ProgramError, match="cannot write program"):
+        program().save(tmp_path / "no" / "p.json")
+
+
+def test_a_saved_setting_of_another_version_is_a_program_error(saved):
+    edit(saved, lambda d: d["medhop"]["settings"].update(colour="red"))
+    with pytest.raises(ProgramError, match="colour"):
+        saving.saved_settings(saving.read(saved))
+
+
+def test_places_can_be_given_with_a_saved_program(tmp_path, saved):
+    settings = saving.saved_settings(saving.read(saved), lm_url="http://127.0.0.1:9", home=tmp_path)
+    assert (settings.lm_url, settings.digest()) == ("http://127.0.0.1:9", Settings().digest())

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from medhop_dspy.cli.options import Override, Preset, SettingsFile, load_settings
+from medhop_dspy.cli.options import Override, Preset, SettingsFile, load_settings, parse_overrides
 from medhop_dspy.errors import InputError, MedhopError
 
 if TYPE_CHECKING:
@@ -40,9 +40,12 @@ def ask(
     A running model server is used; without one, the embedded server is started and stopped again.
     """
     questions = _questions(question, file)
-    saved = program.endswith(".json")
-    given = preset or settings_file or override
-    settings = load_settings(preset, settings_file, override) if given or not saved else None
+    if program.endswith(".json"):
+        from medhop_dspy import saving
+
+        settings = saving.saved_settings(saving.read(program), settings_file, **parse_overrides(override))
+    else:
+        settings = load_settings(preset, settings_file, override)
     from rich.console import Console
 
     from medhop_dspy.runtime import session

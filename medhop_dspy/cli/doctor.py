@@ -6,6 +6,7 @@ import importlib.metadata
 import shutil
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import typer
@@ -61,7 +62,8 @@ def _index(settings: Settings) -> str:
     from medhop_dspy.runtime import open_retriever
 
     retriever = open_retriever(settings)
-    found = retriever.search(["gene"], 1)
+    with closing(retriever.index):
+        found = retriever.search(["gene"], 1)
     return f"{settings.index_location}, first hit {found[0].title!r}" if found else settings.index_location
 
 

@@ -11,7 +11,7 @@ import typer
 from medhop_dspy.cli.options import Override, Preset, SettingsFile, load_settings
 from medhop_dspy.errors import ServerUnavailableError
 
-app = typer.Typer(no_args_is_help=True, help="The model server: serve, status.")
+app = typer.Typer(no_args_is_help=True, help="The model server: serve, status, install-sglang.")
 
 
 class Backend(StrEnum):
@@ -26,9 +26,6 @@ def serve(
     backend: Annotated[Backend | None, typer.Option(help="Default: the preset's.")] = None,
     port: Annotated[int | None, typer.Option(help="Loopback port.")] = None,
     gpus: Annotated[int, typer.Option(min=1, help="SGLang: GPUs, one copy of the model on each.")] = 1,
-    install: Annotated[
-        bool, typer.Option("--install", help="SGLang: create its environment if there is none.")
-    ] = False,
     preset: Preset = None,
     settings_file: SettingsFile = None,
     override: Override = None,

@@ -27,10 +27,19 @@ def load_settings(preset: str | None, file: Path | None, overrides: list[str] | 
     """
     from medhop_dspy.settings import Settings
 
+    return Settings.load(preset, file=file, **parse_overrides(overrides))
+
+
+def parse_overrides(overrides: list[str] | None) -> dict[str, str]:
+    """``NAME=VALUE`` items as a dict.
+
+    Raises:
+        SettingsError: one has no ``=``.
+    """
     values: dict[str, str] = {}
     for item in overrides or []:
         name, equals, value = item.partition("=")
         if not equals:
             raise SettingsError(f"--set wants NAME=VALUE, got {item!r}")
         values[name.strip()] = value.strip()
-    return Settings.load(preset, file=file, **values)
+    return values

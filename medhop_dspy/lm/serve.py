@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from medhop_dspy.errors import ServerUnavailableError
+from medhop_dspy.errors import ServerUnavailableError, SettingsError
 from medhop_dspy.lm import artefacts, llamacpp, sglang
 from medhop_dspy.lm.connect import PROBE_TIMEOUT, ServerInfo, probe
 from medhop_dspy.lm.process import ServerProcess
@@ -61,6 +61,7 @@ def serve(settings: Settings, *, gpus: int = 1) -> Iterator[ServerProcess]:
     SGLang runs a copy of the model on each, behind its router.
 
     Raises:
+        SettingsError: the backend is one that only others start.
         ServerError: the port is taken, a program is missing, or the server ended early.
         ServerUnavailableError: not ready in time.
         ArtefactError: the model file is absent.
@@ -68,7 +69,11 @@ def serve(settings: Settings, *, gpus: int = 1) -> Iterator[ServerProcess]:
     if settings.backend == "llamacpp":
         model = artefacts.path(settings.lm_model, settings.home)
         server = llamacpp.start(settings, model, port=settings.port)
-    else:
+    elif settings.backend == "sglang":
         server = sglang.start(settings, gpus=gpus)
+    else:
+        raise SettingsError(
+            "a server of backend 'openai' is not started here", hint="Choose --backend llamacpp or sglang."
+        )
     with server:
         yield server

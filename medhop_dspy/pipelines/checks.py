@@ -1,4 +1,4 @@
-"""The checks of a draft (design step 6): Python decides what it can, the model the rest."""
+"""The checks of a draft: Python decides what it can, the model the rest."""
 
 from __future__ import annotations
 

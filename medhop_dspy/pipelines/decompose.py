@@ -29,6 +29,7 @@ _NOUNS: Final = {
 }
 _TYPE_OF: Final = {noun: kind for kind, nouns in _NOUNS.items() for noun in nouns.split()}
 _NOUN: Final = "|".join(sorted(_TYPE_OF, key=len, reverse=True))
+_REFERENCE: Final = re.compile(r"#\d")
 _KIND_OF: Final = "(?:form|type|kind|subtype|member|stage)"
 _RELATIVE: Final = (
     r"that|which|who|whose|whom|where|(?:for|in|to|from|by|with|of|on|against|during) (?:which|whom|whose)"
@@ -48,14 +49,16 @@ _AUXILIARIES: Final = "is|are|was|were|has|have|had|does|do|did|can|could|will|w
 _AUXILIARY: Final = re.compile(rf"(?:{_AUXILIARIES})", re.IGNORECASE)
 # In "does the gene mutated in X encode Y" and "is the gene mutated in X located" the last verb is the question's.
 _INVERTED: Final = re.compile(rf"\b(?:{_AUXILIARIES})\b", re.IGNORECASE)
+_VERBS: Final = (
+    "lie|belong|encode|have|share|involve|leave|derive|cause|affect|occur|contain|act|bind|require|need|produce|inhibit|"
+    "block|target|treat|prevent|regulate|arise|appear|come"
+)
 _PREDICATE: Final = re.compile(
-    r"(?:located|situated|mapped|found|born|first|be|(?:lie|belong|encode|have|share|involve|leave|derive|cause|affect|"
-    r"occur|contain|act|bind|require|need|produce)(?P<third_person>s?))",
-    re.IGNORECASE,
+    rf"(?:located|situated|mapped|found|born|first|be|(?:{_VERBS})(?P<third_person>s?))", re.IGNORECASE
 )
 # "does the protein have whose gene is mutated in X": the relative clause moved behind the verb.
 _MOVED: Final = re.compile(
-    rf"\b(do|does|did)\s+(the\s+(?:[\w-]+\s+){{0,3}}?(?:{_NOUN}))\s+(\w+)\s+((?:whose|that|which)\s[^?]+)",
+    rf"\b(do|does|did)\s+(the\s+(?:[\w-]+\s+){{0,3}}?(?:{_NOUN}))\s+({_VERBS})\s+((?:whose|that|which)\s[^?]+)",
     re.IGNORECASE,
 )
 # "Which bone is the one that ...", "known as the drug for ...": the thing described is the answer itself.
@@ -81,6 +84,8 @@ def decompose(question: str, max_hops: int) -> Decomposition:
     """At most ``max_hops`` bridging hops; none where the question describes nothing but its own answer."""
     text = _MOVED.sub(r"\1 \2 \4 \3", " ".join(question.split()))
     hops: list[PlannedHop] = []
+    if _REFERENCE.search(text):  # "the #1 complication": the user's own sign would be taken for a reference
+        return Decomposition((), question)
     while len(hops) < max_hops:
         found = _innermost(text)
         if found is None:
@@ -94,7 +99,7 @@ def decompose(question: str, max_hops: int) -> Decomposition:
         kind = _TYPE_OF[match["noun"].lower()]
         hops += [PlannedHop(question=f"What is {_with_the(p)}?", type=kind) for p in phrases]
         text = shorter
-    return Decomposition(tuple(hops), text)
+    return Decomposition(tuple(hops), text if hops else question)
 
 
 def _innermost(text: str) -> tuple[int, int, re.Match[str]] | None:

@@ -21,7 +21,7 @@ def arrange(shown: Sequence[Passage], ranked: Sequence[Passage], limit: int, con
 
     Args:
         shown: Passages of the last prompt, in its order.
-        ranked: Passages that the new search found, best first. They go before anything shown earlier.
+        ranked: Passages that the new search found, best first. They take room before anything shown earlier.
         limit: Passages of one prompt, at most.
         context_tokens: Window that they must fit beside task and reply. Passages are dropped whole.
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from medhop_dspy.retrieval.retriever import Retriever
     from medhop_dspy.settings import Settings
 
-# Answer types for which rare-disease names and genes are worth a look (design step 4).
+# Answer types for which rare-disease names and genes are worth a look.
 EXPANDED_TYPES: Final = frozenset(
     {
         AnswerType.DISEASE_OR_SYNDROME,
@@ -41,7 +41,7 @@ _LONG_ANSWER: Final = 6  # words; longer ones are offered to the Canonicalizer
 
 
 def max_lm_calls(settings: Settings) -> int:
-    """The largest number of LM calls that one question can cause, HTTP retries aside.
+    """An upper bound on the LM calls of one question, HTTP retries aside.
 
     One to route, one to plan hops or extract constraints, one gate; in each of ``1 + max_repairs`` rounds a draft
     and at most three model checks; between rounds a repair. A round asks hops until one fails, so with H hops and R
@@ -112,7 +112,8 @@ class MedHopper(Program):
         answer_type = override.answer_type or answers.type_from_question(run.question)
         if run.settings.plan_by == "rules":
             planned = decompose(run.question, run.settings.max_hops)
-            run.hops, run.reduced = [Hop(h.question, h.type.value) for h in planned.hops], planned.question
+            run.hops = [Hop(h.question, h.type.value) for h in planned.hops]
+            run.reduced = planned.question if planned.hops else ""
             strategy = Strategy.MULTIHOP if planned.hops else (strategy or Strategy.DIRECT)
             answer_type = answer_type or AnswerType.OTHER
         elif strategy is None or answer_type is None:
@@ -173,7 +174,7 @@ class MedHopper(Program):
             evidence=evidence,
             question=question,
             answer_type=hop.type,
-            candidates=list(expansion.genes) if hinted and expansion else [],
+            candidates_to_confirm=list(expansion.genes) if hinted and expansion else [],
         )
         asked = replace(hop, attempts=hop.attempts + 1)
         if reply is None:
@@ -218,7 +219,7 @@ class MedHopper(Program):
         return answers.shorten(reply.answer, answer_type) if reply else ""
 
     async def _repair(self, run: Run, strategy: Strategy, answer_type: AnswerType) -> str:
-        """A new query string that Python then holds to the rules of design step 7."""
+        """A new query string that Python then holds to the rules of its answer type."""
         locked = queries.locked_entities(run.hops)
         entity = locked[-1] if locked else ""
         open_hop = next((h for h in run.hops if not h.resolved), None)

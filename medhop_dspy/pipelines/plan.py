@@ -1,4 +1,4 @@
-"""What a planner's reply may contain (design steps 2 and 3): plain Python over the model's words."""
+"""What a planner's reply may contain: plain Python over the model's words."""
 
 from __future__ import annotations
 

@@ -25,7 +25,8 @@ class Program(dspy.Module):
     """A program over one retriever.
 
     Called as ``program(question=...)`` or ``await program.acall(question=...)`` inside ``dspy.context(lm=...)``, it
-    returns a ``dspy.Prediction`` with ``answer`` (str, or None where nothing passed the checks), ``draft``,
+    returns a ``dspy.Prediction`` with ``answer`` (str, or None where nothing passed the checks and ``unvalidated`` is
+    ``null``), ``draft``,
     ``validated``, ``strategy``, ``answer_type``, ``hops``, ``evidence`` (passages in prompt order), ``quote``,
     ``long_answer``, ``lm_calls``, ``usage`` and ``trace``.
 

@@ -1,4 +1,4 @@
-"""The query strings of one search (design step 2): plain functions of what is known so far."""
+"""The query strings of one search: plain functions of what is known so far."""
 
 from __future__ import annotations
 

@@ -47,6 +47,10 @@ class PassageIndex(Protocol):
         """Every passage, in a stable order."""
         ...
 
+    def close(self) -> None:
+        """Release files and connections."""
+        ...
+
     def passages(self, doc_id: str) -> list[Passage]:
         """The passages of one document in the order of its text."""
         ...

@@ -45,7 +45,7 @@ INPUTS = {
     "question": MULTIHOP,
     "answer": "iduronate-2-sulfatase",
     "answer_type": "enzyme",
-    "candidates": ["IDS", "IDUA"],
+    "candidates_to_confirm": ["IDS", "IDUA"],
     "known": ["Which gene is mutated in Hunter syndrome? IDS"],
     "constraints": [],
     "rule": "Write the name of the enzyme only.",

@@ -49,6 +49,10 @@ CASES = {
         ["What is the gene whose mutations cause retinoschisis?"],
         "On which chromosome is #1 located?",
     ),
+    "Which organ does the drug inhibit that is used for gout?": (
+        ["What is the drug that is used for gout?"],
+        "Which organ does #1 inhibit?",
+    ),
     "Can the procedure that collects the fluid altered in Guillain–Barré syndrome be fatal?": (
         ["What is the fluid altered in Guillain–Barré syndrome?", "What is the procedure that collects #1?"],
         "Can #2 be fatal?",
@@ -73,6 +77,7 @@ def test_descriptions_become_hops_innermost_first(question, expected):
         "Are both of the genes that are mutated in these disorders autosomal?",
         "Is metformin safe in kidney disease?",
         "What is a gene with a conserved domain?",
+        "What is the #1 complication of the disease caused by mutations in FBN1?",
         "",
         "?",
     ],

@@ -108,3 +108,16 @@ def test_a_backend_that_others_serve_is_not_started(tmp_path):
     done = medhop("lm", "serve", "--set", "backend=openai", home=tmp_path)
     assert done.returncode == 3
     assert "not started here" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("question", "message"),
+    [("", "empty"), ("  ", "empty"), ("🧬🧬", "no letters"), ("a" * 20_000, "20,000 characters")],
+    ids=["empty", "blank", "emoji", "long"],
+)
+def test_an_unusable_question_is_refused_before_anything_is_opened(question, message, tmp_path):
+    start = time.perf_counter()
+    done = medhop("ask", "--json", question, home=tmp_path)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert time.perf_counter() - start < 15

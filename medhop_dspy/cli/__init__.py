@@ -51,6 +51,3 @@ def main() -> None:
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
-    except BrokenPipeError:  # the reader of our output left, as `head` does
-        sys.stderr.close()
-        sys.exit(0)

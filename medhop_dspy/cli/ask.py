@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -66,7 +67,7 @@ def ask(
             else:
                 _show(item, prediction, as_json=as_json, trace=trace)
     if not as_json:
-        typer.echo(DISCLAIMER)
+        _echo(DISCLAIMER)
     if failures:
         raise typer.Exit(failures[0].exit_code if len(questions) == 1 else MedhopError.exit_code)
 
@@ -79,7 +80,9 @@ def _questions(question: str | None, file: Path | None) -> list[Question]:
     if file:
         return read_questions(file)
     if question is not None and question != "-":
-        return [Question("1", question)]
+        from medhop_dspy.pipelines.run import checked_question
+
+        return [Question("1", checked_question(question))]  # before index and model are opened
     if sys.stdin.isatty():
         raise InputError(
             "no question given", hint='For example: medhop ask "Which gene is mutated in Marfan syndrome?"'
@@ -107,17 +110,27 @@ def _show(item: Question, prediction: dspy.Prediction, *, as_json: bool, trace: 
     from medhop_dspy.pipelines.program import as_record
 
     if as_json:
-        typer.echo(json.dumps({"QIDX": item.id, "question": item.text, **as_record(prediction)}, ensure_ascii=False))
+        _echo(json.dumps({"QIDX": item.id, "question": item.text, **as_record(prediction)}, ensure_ascii=False))
     else:
-        typer.echo(as_text(item.text, prediction, trace=trace) + "\n")
+        _echo(as_text(item.text, prediction, trace=trace) + "\n")
 
 
 def _show_failure(item: Question, error: MedhopError, *, as_json: bool) -> None:
     if as_json:
         about = {"type": _public_name(error), "message": str(error), "hint": error.hint, "retryable": error.retryable}
-        typer.echo(json.dumps({"QIDX": item.id, "question": item.text, "error": about}, ensure_ascii=False))
+        _echo(json.dumps({"QIDX": item.id, "question": item.text, "error": about}, ensure_ascii=False))
     else:
-        typer.echo(f"Question  {item.text[:200]}\nFailed    {error}\n{f'          {error.hint}' if error.hint else ''}")
+        _echo(f"Question  {item.text[:200]}\nFailed    {error}\n{f'          {error.hint}' if error.hint else ''}")
+
+
+def _echo(text: str) -> None:
+    """Print a line at once, whatever is in it; a reader that has left, as ``head`` does, ends the command quietly."""
+    try:
+        typer.echo(text.encode("utf-8", "replace").decode())
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing more can fail at exit
+        raise typer.Exit(0) from None
 
 
 def _public_name(error: MedhopError) -> str:

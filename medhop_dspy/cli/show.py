@@ -33,6 +33,8 @@ def as_text(question: str, prediction: dspy.Prediction, *, trace: bool) -> str:
     )
     if trace:
         lines += _trace_lines(record)
+    elif not prediction.draft:
+        lines += [("Failure", f"{f.step}: {f.reason}") for f in record.failures]
     return "\n".join(f"{label:9} {text}" for label, text in lines)
 
 

@@ -105,11 +105,17 @@ def _translate_lm15(error: lm15.LM15Error, server: str, timeout: float) -> Excep
     if isinstance(error, lm15.AuthError):
         return LMRefusedError(f"{server} refused the key: {_first_line(error)}", hint="Set api_key (MEDHOP_API_KEY).")
     if isinstance(error, lm15.TransportError | lm15.TimeoutError | lm15.ServerError | lm15.RateLimitError):
-        status = f"HTTP {error.status}: " if error.status else ""
+        pause = None if error.retry_after is None else min(error.retry_after, LONGEST_PAUSE)
+        if error.status:
+            return LMUnavailableError(
+                f"{server} answered with HTTP {error.status}: {error.message}",
+                hint="Read the server's log; it may be overloaded or broken.",
+                retry_after=pause,
+            )
         return LMUnavailableError(
-            f"{server} did not answer (waited at most {timeout:g} s for a byte): {status}{error.message}",
+            f"{server} did not answer (waited at most {timeout:g} s for a byte): {error.message}",
             hint="Start the server (`medhop lm serve`), or correct lm_url, or raise timeout.",
-            retry_after=None if error.retry_after is None else min(error.retry_after, LONGEST_PAUSE),
+            retry_after=pause,
         )
     if isinstance(error, lm15.UnsupportedModelError):
         return LMRefusedError(

@@ -119,7 +119,7 @@ def checked_question(question: str) -> str:
     """``question`` without surrounding white space.
 
     Raises:
-        InputError: it is not a text, is blank, has no letter, or is longer than 2,000 characters.
+        InputError: it is not a text, is blank, has no letter, is longer than 2,000 characters, or is not Unicode.
     """
     if not isinstance(question, str):
         raise InputError(f"a question must be a text, not {type(question).__name__}")
@@ -128,6 +128,8 @@ def checked_question(question: str) -> str:
         raise InputError("the question is empty")
     if not any(c.isalpha() for c in question):
         raise InputError(f"the question has no letters: {question[:40]!r}")
+    if any("\ud800" <= c <= "\udfff" for c in question):
+        raise InputError("the question holds half of a surrogate pair, which is no character")
     if len(question) > MAX_QUESTION:
         raise InputError(
             f"the question has {len(question):,} characters, at most {MAX_QUESTION:,} are read",

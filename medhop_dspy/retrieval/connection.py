@@ -41,7 +41,9 @@ def chroma_errors(location: Location) -> Iterator[None]:
         if is_disk_full(error) or (isinstance(location, FolderLocation) and is_nearly_full(location.folder)):
             with disk_errors(location):
                 raise OSError(errno.ENOSPC, str(error)) from error
-        hint = "Check that the Chroma server runs." if isinstance(location, ServerLocation) else ""
+        hint = "If the index is damaged, delete it and build it again."
+        if isinstance(location, ServerLocation):
+            hint = "Check that the Chroma server runs."
         raise StoreError(f"the index {location}: {error}", hint=hint) from error
 
 

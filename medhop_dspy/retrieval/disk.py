@@ -33,7 +33,9 @@ def disk_errors(place: object) -> Iterator[None]:
                 f"no space left while writing {place}: {error}",
                 hint="Free some space and run the same command again; it goes on where it stopped.",
             ) from error
-        raise StoreError(f"cannot read or write {place}: {error}") from error
+        raise StoreError(
+            f"cannot read or write {place}: {error}", hint="If the index is damaged, delete it and build it again."
+        ) from error
 
 
 def is_disk_full(error: BaseException) -> bool:

@@ -259,7 +259,7 @@ def _refuse_foreign(location: FolderLocation) -> None:
     if foreign:
         raise StoreError(
             f"the folder {location} is not empty and holds no index: {', '.join(foreign[:3])}",
-            hint="Choose an empty folder or one that does not exist yet.",
+            hint="Choose an empty folder or a new one. If it was an index whose manifest is lost, delete it first.",
         )
 
 

@@ -197,3 +197,24 @@ def test_ask_does_not_even_try_another_address(served, tmp_path):
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "EGRESS" not in done.stderr
+
+
+def test_one_bad_question_costs_only_itself(served, tmp_path):
+    questions = ["Which \ud800 bone is it?", "🧬", "Which bone shows an Erlenmeyer flask deformity?"]
+    file = tmp_path / "q.jsonl"
+    file.write_text("".join(json.dumps({"question": q}) + "\n" for q in questions))
+    env = {**os.environ, "MEDHOP_INDEX": served.index, "MEDHOP_LM_URL": served.lm_url}
+    done = subprocess.run(
+        [MEDHOP, "ask", "--json", "--file", file], capture_output=True, text=True, env=env, check=False, timeout=300
+    )
+    records = [json.loads(line) for line in done.stdout.splitlines()]
+    assert done.returncode == 1
+    assert [r.get("error", {}).get("type") for r in records] == ["InputError", "InputError", None]
+
+
+def test_a_reader_that_leaves_is_no_failure(served):
+    env = {**os.environ, "MEDHOP_INDEX": served.index, "MEDHOP_LM_URL": served.lm_url}
+    command = f"printf 'Is it a bone?\\nIs it a gene?\\n' | {MEDHOP} ask --json | head -1; exit ${{PIPESTATUS[1]}}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, env=env, check=False, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()) == 1

@@ -250,6 +250,7 @@ def test_a_server_fault_ends_the_question_with_a_typed_error(ask):
         (" \n ", "empty"),
         ("🧬🧬", "no letters"),
         ("a" * 20_000, "20,000 characters"),
+        ("Which \ud800 bone?", "surrogate"),
         (None, "must be a text"),
     ],
 )

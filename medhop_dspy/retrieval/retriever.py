@@ -137,12 +137,13 @@ class Retriever:
         A chunk ends where its characters run out, often before the fact that it leads to. So the chunks next to
         each of the ``settings.neighbours_of`` best ones are put beside it, in the order of the text.
         """
-        found: dict[str, Passage] = {}
-        for rank, passage in enumerate(ranked[:k]):
-            group = self._around(passage) if rank < self._settings.neighbours_of else [passage]
-            for each in group:
-                found.setdefault(each.id, each)
-        return list(found.values())[:k]
+        groups = [self._around(p) if n < self._settings.neighbours_of else [p] for n, p in enumerate(ranked[:k])]
+        by_worth = [each.id for best, group in zip(ranked, groups, strict=False) for each in (best, *group)]
+        kept = set(list(dict.fromkeys(by_worth))[:k])
+        in_text_order: dict[str, Passage] = {}
+        for each in (each for group in groups for each in group if each.id in kept):
+            in_text_order.setdefault(each.id, each)
+        return list(in_text_order.values())
 
     def _around(self, passage: Passage) -> list[Passage]:
         """``passage`` between the chunks before and after it, which get its score."""

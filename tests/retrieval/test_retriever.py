@@ -65,6 +65,9 @@ class ExactIndex:
         self.listed += 1
         return iter(self._passages.values())
 
+    def passages(self, doc_id: str) -> list[Passage]:
+        return [p for p in self._passages.values() if p.doc_id == doc_id]
+
     def vectors(self, ids: Sequence[str]) -> np.ndarray:
         return np.array([self._rows[i] for i in ids])
 
@@ -113,7 +116,7 @@ def test_one_embedding_call_and_one_search_for_all_strings(make):
     retriever = make()
     retriever.search([" fever ", "rash\n case", "", "fever", "  ", "rash case"], 3)
     assert retriever._embedder.calls == [["fever", "rash case"]]
-    assert retriever._index.searches == [(2, 10)]
+    assert retriever.index.searches == [(2, 10)]
 
 
 @pytest.mark.parametrize("queries", [[], [""], [" ", "\n\t", "\u2003"]], ids=["none", "empty", "blank"])
@@ -221,7 +224,7 @@ def test_mmr_picks_from_its_own_fetch_size_and_spreads(make):
     spread = make(given, candidates=2, search="mmr", mmr_fetch=3, mmr_lambda=0.3)
     assert ids(near.search(["fever"], 2)) == ["p000", "p001"]
     assert ids(spread.search(["fever"], 2)) == ["p000", "p002"]
-    assert spread._index.searches == [(1, 3)]
+    assert spread.index.searches == [(1, 3)]
 
 
 def test_mmr_fetch_bounds_the_candidates(make):
@@ -255,7 +258,7 @@ def test_lexical_weight_bounds(make, weight):
 def test_lexical_index_is_built_once_and_only_when_needed(make):
     without, with_it = make(), make(lexical=True)
     without.search(["fever"], 1)
-    assert without._index.listed == 0
+    assert without.index.listed == 0
     barrier = threading.Barrier(4)
 
     def search(_):
@@ -264,14 +267,14 @@ def test_lexical_index_is_built_once_and_only_when_needed(make):
 
     with ThreadPoolExecutor(4) as pool:
         results = list(pool.map(search, range(4)))
-    assert with_it._index.listed == 1
+    assert with_it.index.listed == 1
     assert all(r == results[0] for r in results)
 
 
 def test_lexical_index_follows_the_passages(make):
     retriever = make(lexical=True, lexical_weight=1.0)
     assert "new" not in ids(retriever.search(["zebrafish"], 12))
-    retriever._index.add([Passage("new", "new", "", "", "a zebrafish")])
+    retriever.index.add([Passage("new", "new", "", "", "a zebrafish")])
     assert ids(retriever.search(["zebrafish"], 1)) == ["new"]
 
 
@@ -315,3 +318,33 @@ def test_with_a_real_index_and_model(models, tmp_path, overrides):
         assert found[0].id == "FBN1#0"
         assert [p.score for p in found] == sorted((p.score for p in found), reverse=True)
         assert retriever.search(strings, 4, rerank_query="On which chromosome is FBN1?") == found
+
+
+ARTICLE = [
+    Passage("a#0", "a", "A", "", "first part about bones"),
+    Passage("a#1", "a", "A", "", "zebrafish fins"),
+    Passage("a#2", "a", "A", "", "third part about nerves"),
+    Passage("a#3", "a", "A", "", "last part about skin"),
+    Passage("b#0", "b", "B", "", "zebrafish and more zebrafish elsewhere"),
+]
+
+
+@pytest.mark.parametrize(
+    ("neighbours_of", "k", "expected"),
+    [
+        (0, 2, ["a#1", "b#0"]),
+        (1, 4, ["a#0", "a#1", "a#2", "b#0"]),
+        (1, 1, ["a#1"]),
+        (1, 2, ["a#0", "a#1"]),
+        (2, 4, ["a#0", "a#1", "a#2", "b#0"]),
+        (2, 5, ["a#0", "a#1", "a#2", "b#0"]),
+    ],
+)
+def test_the_best_passages_come_with_the_text_around_them(make, neighbours_of, k, expected):
+    found = make(ARTICLE, SharedWords(), neighbours_of=neighbours_of, pool=2).search(["zebrafish fins"], k)
+    assert ids(found) == expected
+
+
+def test_neighbours_have_the_score_of_their_passage(make):
+    found = make(ARTICLE, SharedWords(), neighbours_of=1).search(["zebrafish fins"], 3)
+    assert {p.score for p in found} == {2.0}

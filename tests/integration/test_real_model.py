@@ -138,7 +138,7 @@ def test_a_small_model_that_fails_most_forms_is_survived(served_small):
 def test_a_server_killed_in_between_is_a_typed_error(real):
     model = artefacts.path(real.lm_model, real.home)
     with llamacpp.start(real, model) as server:
-        settings = real.replace(lm_url=server.url, retries=0, timeout=5)
+        settings = real.replace(lm_url=server.url, retries=0, timeout=60)
         with session(settings=settings) as program:
             program(question="Which bone often shows an Erlenmeyer flask deformity?")
             os.kill(server.pid, signal.SIGKILL)

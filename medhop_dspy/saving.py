@@ -179,4 +179,5 @@ def _setting_problems(about: dict[str, Any], here: Settings) -> list[str]:
     if about.get("settings_digest") == here.digest():
         return []
     saved, now = about.get("settings", {}), here.model_dump(mode="json", exclude=set(PLACES))
-    return [f"setting {k}: saved {saved.get(k)!r}, here {now[k]!r}" for k in now if saved.get(k) != now[k]]
+    problems = [f"setting {k}: saved {saved.get(k)!r}, here {now[k]!r}" for k in now if saved.get(k) != now[k]]
+    return problems or ["setting orphanet: one of the two has tables, the other has none"]

@@ -72,7 +72,7 @@ PRESETS: Final[dict[str, dict[str, Any]]] = {
     },
 }
 
-# Settings that change where things are or how long one waits for them, never what is answered.
+# Settings that differ between machines: where things are, and how long one waits for them.
 PLACES: Final = frozenset(
     {"home", "index", "lm_url", "api_key", "timeout", "retries", "port", "lm_cache", "orphanet", "sglang_python"}
 )
@@ -214,6 +214,7 @@ class Settings(BaseModel):
     def digest(self) -> str:
         """Hex SHA-256 of every value that can change an answer."""
         state = self.model_dump(mode="json", exclude=set(PLACES) | {"preset"})
+        state["orphanet"] = self.orphanet is not None  # where the tables are changes nothing, that there are some does
         return hashlib.sha256(json.dumps(state, sort_keys=True).encode()).hexdigest()
 
     @property

@@ -9,7 +9,8 @@ import pytest
 from dspy.utils.exceptions import AdapterParseError
 from pydantic import BaseModel
 
-from medhop_dspy.adapter import SYSTEM, EvidenceFirstAdapter, ReplyForm, neutralise, reply_form, reply_options
+from medhop_dspy.adapter import SYSTEM, EvidenceFirstAdapter, neutralise
+from medhop_dspy.replies import ReplyForm, reply_form, reply_options
 from tests.conftest import prompt_of
 
 

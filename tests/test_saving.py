@@ -207,3 +207,10 @@ def test_a_saved_setting_of_another_version_is_a_program_error(saved):
 def test_places_can_be_given_with_a_saved_program(tmp_path, saved):
     settings = saving.saved_settings(saving.read(saved), lm_url="http://127.0.0.1:9", home=tmp_path)
     assert (settings.lm_url, settings.digest()) == ("http://127.0.0.1:9", Settings().digest())
+
+
+def test_a_program_saved_with_rare_disease_tables_needs_some(tmp_path):
+    program(orphanet=tmp_path / "tables").save(tmp_path / "p.json")
+    program(orphanet=tmp_path / "elsewhere").load(tmp_path / "p.json")
+    with pytest.raises(ProgramError, match="orphanet"):
+        program().load(tmp_path / "p.json")

@@ -114,6 +114,8 @@ def test_digest_follows_what_changes_answers_and_nothing_else(tmp_path):
     assert base.replace(home=tmp_path, lm_url="http://127.0.0.1:1", timeout=3, port=1).digest() == base.digest()
     assert base.replace(evidence=7).digest() != base.digest()
     assert base.replace(use_repair=False).digest() != base.digest()
+    with_tables = base.replace(orphanet=tmp_path / "a")
+    assert with_tables.digest() == base.replace(orphanet=tmp_path / "b").digest() != base.digest()
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:8000", "http://127.0.0.1:8000/", "http://127.0.0.1:8000/v1"])

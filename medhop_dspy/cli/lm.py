@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -14,16 +13,9 @@ from medhop_dspy.errors import ServerUnavailableError
 app = typer.Typer(no_args_is_help=True, help="The model server: serve, status, install-sglang.")
 
 
-class Backend(StrEnum):
-    """Servers that can be started from here."""
-
-    LLAMACPP = "llamacpp"
-    SGLANG = "sglang"
-
-
 @app.command()
 def serve(
-    backend: Annotated[Backend | None, typer.Option(help="Default: the preset's.")] = None,
+    backend: Annotated[str | None, typer.Option(help="llamacpp or sglang; default: the preset's.")] = None,
     port: Annotated[int | None, typer.Option(help="Loopback port.")] = None,
     gpus: Annotated[int, typer.Option(min=1, help="SGLang: GPUs, one copy of the model on each.")] = 1,
     preset: Preset = None,
@@ -34,7 +26,7 @@ def serve(
     from medhop_dspy.lm.serve import serve as run_server
 
     settings = load_settings(preset, settings_file, override)
-    chosen = {"backend": backend.value} if backend else {}
+    chosen = {"backend": backend} if backend else {}
     settings = settings.replace(**chosen, **({"port": port} if port else {}))
     with run_server(settings, gpus=gpus) as server:
         typer.echo(f"ready at {server.url}, log {server.log}; Ctrl-C stops it")

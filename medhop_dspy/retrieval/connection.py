@@ -5,11 +5,13 @@ from __future__ import annotations
 import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Final
 
 from medhop_dspy.errors import StoreError
 from medhop_dspy.retrieval.disk import disk_errors, is_disk_full, is_nearly_full
 from medhop_dspy.retrieval.location import FolderLocation, Location, ServerLocation
+
+SERVER_TIMEOUT: Final = 60.0  # seconds without a byte from a Chroma server; its own client would wait for ever
 
 
 def chroma_version(location: Location) -> str:
@@ -48,8 +50,13 @@ def chroma_errors(location: Location) -> Iterator[None]:
 
 
 def connect(location: Location) -> Any:  # noqa: ANN401
-    """A client of Chroma; no telemetry, and nothing taken from an ``.env`` file in the working folder."""
+    """A client of Chroma; no telemetry, and nothing taken from an ``.env`` file in the working folder.
+
+    Raises:
+        httpx.HTTPError: the server does not answer; :func:`chroma_errors` makes it one of ours.
+    """
     import chromadb
+    import httpx
     from chromadb.config import Settings
 
     options: dict[str, Any] = {
@@ -61,7 +68,11 @@ def connect(location: Location) -> Any:  # noqa: ANN401
     if isinstance(location, FolderLocation):
         return chromadb.PersistentClient(str(location.database), settings=settings)
     host = f"[{location.host}]" if ":" in location.host else location.host
-    return chromadb.HttpClient(host, location.port, ssl=location.ssl, settings=settings)
+    # Asked first because making the client asks the server without any limit of time.
+    httpx.get(f"http{'s' * location.ssl}://{host}:{location.port}/api/v2/heartbeat", timeout=SERVER_TIMEOUT)
+    client: Any = chromadb.HttpClient(host, location.port, ssl=location.ssl, settings=settings)
+    client._server._session.timeout = SERVER_TIMEOUT
+    return client
 
 
 def disconnect(client: Any) -> None:  # noqa: ANN401

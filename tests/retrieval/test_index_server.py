@@ -99,6 +99,16 @@ def test_no_server(settings: Settings, encoder: HashingEncoder) -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         place = f"http://127.0.0.1:{probe.getsockname()[1]}/genes"
-    with pytest.raises(StoreError, match=f"the index {place}: Could not connect") as caught:
+    with pytest.raises(StoreError, match=f"the index {place}: .*refused") as caught:
         Index.open(place, encoder, settings)
     assert "server runs" in caught.value.hint
+
+
+def test_a_server_that_never_answers(
+    settings: Settings, encoder: HashingEncoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("medhop_dspy.retrieval.connection.SERVER_TIMEOUT", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        place = f"http://127.0.0.1:{silent.getsockname()[1]}/genes"
+        with pytest.raises(StoreError, match=f"the index {place}: timed out"):
+            Index.open(place, encoder, settings)

@@ -22,12 +22,19 @@ $(VENV)/.installed: pyproject.toml
 	$(BIN)/pip install --quiet --editable '.[local,dev]'
 	touch $@
 
-demo: install
+# The pages leave out what another article of the corpus is about, so they are made again when one changes.
+FACTS := data/corpus/facts.jsonl
+ARTICLES := $(filter-out $(FACTS),$(wildcard data/corpus/*.jsonl))
+
+$(FACTS): $(wildcard data/facts/*.tsv) data/facts/make_pages.py data/facts/sentences.py $(ARTICLES)
+	$(PYTHON) data/facts/make_pages.py $@
+
+demo: install $(FACTS)
 	$(BIN)/medhop models fetch
 	$(BIN)/medhop index build data/corpus
 	$(BIN)/medhop ask --file data/demo.jsonl
 
-test: install
+test: install $(FACTS)
 	$(BIN)/medhop models fetch
 	$(BIN)/medhop models fetch smollm2-135m-instruct-q4_1
 	$(BIN)/ruff check

@@ -2,7 +2,8 @@
 
     python benchmarks/prefix_cache.py ["question"]
 
-Each adapter gets a model server of its own, started for it, so that neither finds a prompt cache of the other.
+Each adapter gets a model server and a retriever of its own, so that neither finds a prompt cache, or passages that the
+reranker has read already, of the other.
 DSPy's response cache is off. Prints seconds, LM calls, unusable replies, prompt tokens and the share from the
 server's prefix cache, and the ratio of the wall times.
 """
@@ -13,18 +14,18 @@ import dspy
 
 from medhop_dspy import EvidenceFirstAdapter, MedHopper, Settings, connect, model_server, open_retriever
 
-QUESTION = "Which cofactor is required by the enzyme that is deficient in phenylketonuria?"
+QUESTION = "On which chromosome is the gene mutated in the metabolic disorder discovered by Asbjørn Følling in 1934?"
 
 
 def main() -> None:
     """Ask one question twice."""
     question = sys.argv[1] if len(sys.argv) > 1 else QUESTION
     settings = Settings.load("local", use_model_judges=True)  # every step of the program
-    retriever = open_retriever(settings)
-    retriever.search([question], 1)  # loads the models of retrieval, which both share
     adapters = {"evidence first": EvidenceFirstAdapter(), "ChatAdapter": dspy.ChatAdapter()}
     seconds = {}
     for name, adapter in adapters.items():
+        retriever = open_retriever(settings)
+        retriever.search(["warm up"], 1)  # loads the models of retrieval
         with model_server(settings) as served, dspy.context(lm=connect(served)):
             trace = MedHopper(retriever, served, adapter=adapter)(question=question).trace
         usage = trace.usage

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from medhop_dspy.errors import InputError
+from medhop_dspy.rows import by_id, csv_records, json_lines, read_utf8, scalar_text
 
 _ID, _TEXT = "qidx", "question"
 
@@ -29,56 +27,29 @@ def read_questions(path: Path) -> list[Question]:
     (names in any case); any other suffix is read as one question a line. Blank lines are skipped.
 
     Raises:
-        InputError: the file cannot be read, is not UTF-8, lacks a column, has a ragged row, a duplicate id or no
-            question, each with its place.
+        InputError: the file cannot be read, is not UTF-8, lacks a column, has a ragged row, an empty or duplicate id
+            or no question, each with its place.
     """
-    try:
-        text = path.read_bytes().decode("utf-8-sig")
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path} is not UTF-8: {error}") from error
     readers = {".csv": _csv_rows, ".jsonl": _json_rows}
-    rows = list(readers.get(path.suffix.lower(), _text_rows)(text, path))
-    if not rows:
-        raise InputError(f"{path} holds no question")
-    seen: dict[str, int] = {}
-    for number, question in rows:
-        if question.id in seen:
-            raise InputError(f"{path}: QIDX {question.id} stands in rows {seen[question.id]} and {number}")
-        seen[question.id] = number
-    return [question for _, question in rows]
+    rows = readers.get(path.suffix.lower(), _text_rows)(read_utf8(path), path)
+    return list(by_id(((f"line {number}", question.id, question) for number, question in rows), path, "QIDX").values())
 
 
 def _csv_rows(text: str, path: Path) -> Iterator[tuple[int, Question]]:
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-    try:
-        header = [name.strip().lower() for name in next(reader, [])]
-        if not {_ID, _TEXT} <= set(header):
-            raise InputError(f"{path} has the columns {', '.join(header) or 'none'}; QIDX and Question are needed")
-        for row in reader:
-            if not any(cell.strip() for cell in row):
-                continue
-            if len(row) != len(header):
-                raise InputError(f"{path}, line {reader.line_num}: {len(row)} fields, the header has {len(header)}")
-            record = dict(zip(header, row, strict=True))
-            yield reader.line_num, Question(record[_ID].strip(), record[_TEXT].strip())
-    except csv.Error as error:
-        raise InputError(f"{path}, line {reader.line_num}: not CSV: {error}") from error
+    for number, record in csv_records(text, path, ("QIDX", "Question")):
+        yield number, Question(record[_ID].strip(), record[_TEXT].strip())
 
 
 def _json_rows(text: str, path: Path) -> Iterator[tuple[int, Question]]:
-    for number, line in enumerate(text.split("\n"), start=1):  # str.splitlines would also split inside strings
-        if not line.strip():
-            continue
-        try:
-            record = json.loads(line)
-        except ValueError as error:
-            raise InputError(f"{path}, line {number}: not JSON: {error}") from error
-        fields = {str(k).lower(): v for k, v in record.items()} if isinstance(record, dict) else {}
+    for number, record in json_lines(text, path):
+        fields = {name.lower(): value for name, value in record.items()}
         if not isinstance(fields.get(_TEXT), str):
-            raise InputError(f"{path}, line {number}: no text in the field question")
-        yield number, Question(str(fields.get(_ID, number)), fields[_TEXT].strip())
+            raise InputError(f"{path}, line {number}: no text in the field question", hint="Add it, as a string.")
+        try:
+            identifier = scalar_text(number if fields.get(_ID) is None else fields[_ID], "QIDX")
+        except ValueError as error:
+            raise InputError(f"{path}, line {number}: {error}", hint="Write the QIDX as a string.") from error
+        yield number, Question(identifier.strip(), fields[_TEXT].strip())
 
 
 def _text_rows(text: str, path: Path) -> Iterator[tuple[int, Question]]:

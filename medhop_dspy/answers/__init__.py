@@ -14,7 +14,7 @@ from medhop_dspy.answers import canonical, checks
 from medhop_dspy.answers.canonical import AliasTable
 from medhop_dspy.answers.checks import Check
 from medhop_dspy.answers.filters import GENERIC_WORDS, is_generic, is_placeholder
-from medhop_dspy.answers.grounding import Quote, grounded, occurs
+from medhop_dspy.answers.grounding import Quote, grounded, occurs, spelling
 from medhop_dspy.answers.quantities import parse_quantity, same_quantity
 from medhop_dspy.answers.question_rules import (
     RouteOverride,
@@ -52,6 +52,7 @@ __all__ = [
     "route_overrides",
     "sentences",
     "shorten",
+    "spelling",
     "strict_match",
     "type_from_question",
 ]

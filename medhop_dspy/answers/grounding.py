@@ -57,6 +57,14 @@ def occurs(answer: str, text: str) -> bool:
     return _holds_name(compact(tokens(answer)), text)
 
 
+def spelling(text: str) -> str:
+    """The tokens of a text in one run. A name can only occur where its spelling is part of the text's.
+
+    For a quick look through many texts, of which each is spelt once.
+    """
+    return compact(tokens(text))
+
+
 def _finder(answer: str, answer_type: AnswerType | None) -> Callable[[str], bool]:
     if answer_type is AnswerType.CHROMOSOME:
         wanted = set((canonical.chromosome(answer) or "").split("|"))

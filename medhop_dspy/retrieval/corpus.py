@@ -1,6 +1,6 @@
 """Corpus files to documents.
 
-Read are JSON Lines, CSV, text files and Wikipedia dumps, plain or compressed, one file or a folder of them. Which
+Read are JSON Lines, JSON, CSV, text files and Wikipedia dumps, plain or compressed, one file or a folder of them. Which
 fields a record must have is in one table, :data:`medhop_dspy.retrieval.records.LAYOUTS`.
 """
 
@@ -19,18 +19,28 @@ from pathlib import Path
 from typing import IO, Any, Final, NamedTuple
 
 from medhop_dspy.errors import CorpusError
-from medhop_dspy.retrieval.records import LAYOUTS, Record, Records, layout_of, read_csv, read_jsonl, read_text
+from medhop_dspy.retrieval.records import (
+    LAYOUTS,
+    Record,
+    Records,
+    layout_of,
+    read_csv,
+    read_json,
+    read_jsonl,
+    read_text,
+)
 from medhop_dspy.retrieval.wikipedia import Redirects, WikiPage, read_dump, wiki_pages
 
 _READERS: Final[dict[str, Callable[[IO[bytes], str], Records]]] = {
     "jsonl": read_jsonl,
+    "json": read_json,
     "csv": read_csv,
     "text": read_text,
 }
 _NOTICE: Final = re.compile(r"(readme|licen[cs]e|copying|notice|changelog)\b", re.IGNORECASE)
 _KINDS_HINT: Final = (
-    "A corpus is one or more files of kind .jsonl, .csv, .txt, .md or Wikipedia dump (.xml, .xml.bz2); "
-    ".jsonl, .csv and .xml may end in .gz or .bz2."
+    "A corpus is one or more files of kind .jsonl, .json, .csv, .txt, .md or Wikipedia dump (.xml, .xml.bz2); "
+    ".jsonl, .json, .csv and .xml may end in .gz or .bz2."
 )
 _LAYOUTS_HINT: Final = (
     "Needed are " + ", or ".join(f"{', '.join(sorted(lay.needs))} ({lay.name})" for lay in LAYOUTS) + "."
@@ -70,7 +80,7 @@ class Problem(NamedTuple):
 
     Attributes:
         source: The file, relative to the corpus folder.
-        number: Line on which the record begins, from 1; 0 if it is the whole file.
+        number: Line on which the record begins, or its place in a JSON object, from 1; 0 if it is the whole file.
         reason: What is wrong with it.
     """
 
@@ -106,19 +116,21 @@ class _File(NamedTuple):
     kind: str
 
     def place(self, number: int) -> str:
-        unit = "page" if self.kind == "dump" else "line"
+        unit = {"dump": "page", "json": "item"}.get(self.kind, "line")
         return f"{self.source} {unit} {number}" if number else self.source
 
 
 def read_corpus(path: Path, report: ReadReport) -> Iterator[Document]:
     """Documents of a file or of all files below a folder, in the order of their paths, then as in the file.
 
-    One document is in memory at a time, besides all ids. Counts are right once the documents are used up.
+    One document is in memory at a time, or one ``.json`` file, besides all ids. Counts are right once the documents
+    are used up.
 
     Args:
-        path: ``.jsonl`` and ``.csv``; ``.txt`` and ``.md``, one document each, whose id is the relative path and
-            whose title is the file's name; Wikipedia dumps (``.xml``). All but text files also as ``.gz`` or
-            ``.bz2``, where a ``.bz2`` of no other kind is a dump. Hidden files are passed over.
+        path: ``.jsonl`` and ``.csv``; ``.json``, one object of records, or of lists of sentences, by their ids;
+            ``.txt`` and ``.md``, one document each, whose id is the relative path and whose title is the file's name;
+            Wikipedia dumps (``.xml``). All but text files also as ``.gz`` or ``.bz2``, where a ``.bz2`` of no other
+            kind is a dump. Hidden files are passed over.
         report: Where counts and refused records are noted.
 
     Raises:
@@ -151,7 +163,7 @@ def _kind(source: str) -> str:
     """``dump`` or a key of :data:`_READERS`; empty for anything else."""
     name = source.lower().rpartition("/")[2]
     plain = name.removesuffix(".gz").removesuffix(".bz2")
-    if plain.endswith((".jsonl", ".csv")):
+    if plain.endswith((".jsonl", ".json", ".csv")):
         return plain.rpartition(".")[2]
     if plain.endswith((".txt", ".md")):
         # Compressed text is the index that comes with a multistream dump.

@@ -1,7 +1,8 @@
 """Records of corpus files: how they are read from bytes, and which fields mean what.
 
 Each reader yields ``(number, record)`` in the order of the file; a record that cannot be read is given as the reason,
-a string. ``number`` is the line on which the record begins, from 1, and 0 where the file is one record.
+a string. ``number`` is the line on which the record begins, from 1, or its place in a JSON object, and 0 where the
+file is one record or cannot be read at all.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pathlib import PurePosixPath
 from typing import IO, Any, Final
 
 from medhop_dspy.errors import CorpusError
+from medhop_dspy.rows import parse_json
 
 Record = Mapping[str, Any]
 Records = Iterator[tuple[int, Record | str]]
@@ -26,19 +28,21 @@ _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A way to lay out records. All layouts have ``id`` and ``title`` and may have ``url``.
+    """A way to lay out records. All layouts have ``id`` and a title and may have ``url``.
 
     Attributes:
         name: For messages.
         needs: Fields that mark a record as of this layout.
         text: Makes the text of a record.
         aliases: Field that holds a list of other names, if any.
+        title: Field that holds the title.
     """
 
     name: str
     needs: frozenset[str]
     text: Callable[[Record], str]
     aliases: str = "aliases"
+    title: str = "title"
 
     def fields(self, record: Record) -> dict[str, Any]:
         """Arguments of a Document.
@@ -49,8 +53,8 @@ class Layout:
         identifier = _string(record, "id").strip()
         if not identifier:
             raise CorpusError("the id is empty")
-        title = " ".join(_string(record, "title").split()) or identifier
-        aliases = tuple(name for name in dict.fromkeys(_names(record, self.aliases)) if name != title)
+        title = " ".join(_string(record, self.title).split()) or identifier
+        aliases = tuple(name for name in dict.fromkeys(_texts(record, self.aliases)) if name != title)
         url, text = _string(record, "url").strip(), self.text(record)
         return {"id": identifier, "title": title, "url": url, "text": text, "aliases": aliases}
 
@@ -93,6 +97,26 @@ def read_csv(stream: IO[bytes], source: str) -> Records:
                 yield number, dict(zip(names, row, strict=True))
 
 
+def read_json(stream: IO[bytes], source: str) -> Records:
+    """The values of one object, numbered from 1: records, or lists of sentences, whose names are their ids.
+
+    The whole file is in memory at once.
+    """
+    try:
+        entries = parse_json(stream.read().decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        yield 0, f"not UTF-8: {error}"
+        return
+    except ValueError as error:
+        yield 0, f"not JSON: {error}"
+        return
+    if not isinstance(entries, dict):
+        yield 0, f"a JSON {type(entries).__name__} instead of an object"
+        return
+    for number, (name, value) in enumerate(entries.items(), start=1):
+        yield number, _entry(name, value)
+
+
 def read_text(stream: IO[bytes], source: str) -> Records:
     """The whole file as one record, its path as the id and its name as the title."""
     try:
@@ -101,6 +125,14 @@ def read_text(stream: IO[bytes], source: str) -> Records:
         yield 0, f"not UTF-8: {error}"
         return
     yield 0, {"id": source, "title": PurePosixPath(source).stem.replace("_", " "), "text": text}
+
+
+def _entry(name: str, value: object) -> Record | str:
+    if isinstance(value, dict):
+        return {**value, "id": name}
+    if isinstance(value, list):
+        return {"id": name, "title": name, "sentences": value}
+    return f"a JSON {type(value).__name__} instead of an object or a list of sentences"
 
 
 def _json_object(line: bytes, encoding: str) -> Record | str:
@@ -139,10 +171,10 @@ def _string(record: Record, field: str) -> str:
     return value or ""
 
 
-def _names(record: Record, field: str) -> list[str]:
+def _texts(record: Record, field: str) -> list[str]:
     values = record.get(field) or []
     if not isinstance(values, list | tuple):
-        raise CorpusError(f"field {field!r} is of type {type(values).__name__}, not a list of names")
+        raise CorpusError(f"field {field!r} is of type {type(values).__name__}, not a list of texts")
     names = (" ".join(_string({field: value}, field).split()) for value in values)
     return [name for name in names if name]
 
@@ -162,7 +194,7 @@ def _squeezed(text: str) -> str:
 
 def _medquad_text(record: Record) -> str:
     """Synonyms, then each question above its answer; questions whose answer is withheld are left out."""
-    names = _names(record, "synonyms")
+    names = _texts(record, "synonyms")
     lines = [f"Also called: {'; '.join(names)}"] if names else []
     for section in _objects(record, "sections"):
         if answer := _squeezed(_string(section, "answer")):
@@ -185,6 +217,13 @@ def _textbook_text(record: Record) -> str:
 LAYOUTS: Final = (
     Layout("NIH MedQuAD", frozenset({"id", "title", "sections"}), _medquad_text, "synonyms"),
     Layout("OpenStax textbook", frozenset({"id", "title", "paragraphs"}), _textbook_text),
+    Layout(
+        "PubMedQA",
+        frozenset({"id", "QUESTION", "CONTEXTS"}),
+        lambda r: "\n".join(_texts(r, "CONTEXTS")),
+        title="QUESTION",
+    ),
+    Layout("HotpotQA", frozenset({"id", "title", "sentences"}), lambda r: " ".join(_texts(r, "sentences"))),
     Layout("plain", frozenset({"id", "title", "text"}), lambda record: _string(record, "text")),
     Layout("MedRAG", frozenset({"id", "title", "content"}), lambda record: _string(record, "content")),
 )

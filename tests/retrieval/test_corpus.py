@@ -158,6 +158,41 @@ def test_textbook_layout(tmp_path: Path) -> None:
     assert documents == [Document("m1", "Body", "", "Start.\nBones\nOne.\nTwo.\nSkin\nThree.")]
 
 
+@pytest.mark.parametrize("pack", [("", bytes), (".gz", gzip.compress), (".bz2", bz2.compress)])
+def test_json_objects_by_id(tmp_path: Path, pack: tuple) -> None:
+    ending, packed = pack
+    entries = {
+        "Alû": ["It is a  spirit.", " It has\n no mouth.", "It roams."],
+        "123": {"QUESTION": "Does it  work?", "CONTEXTS": ["Rats ran.", " ", "Cats sat."], "LONG_ANSWER": "It does."},
+        "d": {"title": "T", "text": "x", "id": 9},
+    }
+    content = b"\xef\xbb\xbf" + json.dumps(entries, indent=1).encode()
+    documents, report = read(written(tmp_path, f"c.json{ending}", packed(content)))
+    assert documents == [
+        Document("Alû", "Alû", "", "It is a spirit. It has no mouth. It roams."),
+        Document("123", "Does it work?", "", "Rats ran.\nCats sat."),
+        Document("d", "T", "", "x"),
+    ]
+    assert report == ReadReport(documents=3)
+
+
+@pytest.mark.parametrize(
+    ("entry", "reason"),
+    [
+        ("text", "a JSON str instead of an object or a list of sentences"),
+        ([True], "field 'sentences' is of type bool"),
+        ({"QUESTION": "q", "CONTEXTS": "x"}, "field 'CONTEXTS' is of type str, not a list of texts"),
+        ({"QUESTION": "q"}, "fields of no known layout: QUESTION, id"),
+    ],
+)
+def test_a_broken_entry_is_reported_with_its_place(tmp_path: Path, entry: object, reason: str) -> None:
+    documents, report = read(written(tmp_path, "c.json", json.dumps({"a": ["x"], "b": entry, "c": ["y"], "d": []})))
+    assert [d.id for d in documents] == ["a", "c"]
+    assert [(p.source, p.number) for p in report.problems] == [("c.json", 2)]
+    assert reason in report.problems[0].reason
+    assert report.empty == 1
+
+
 # ---------------------------------------------------------------- CSV (cases 73, 74, 76, 77)
 
 
@@ -219,7 +254,7 @@ def test_folder(tmp_path: Path) -> None:
     written(tmp_path, "b/c.jsonl", lines(A))
     written(tmp_path, "B/empty.txt", "\n")
     written(tmp_path, "b/latin.txt", "Beh\xe7et".encode("latin-1"))
-    for name in ("LICENSE.txt", "b/README.md", "x.pdf", "x.json", "notes.txt.gz"):
+    for name in ("LICENSE.txt", "b/README.md", "x.pdf", "notes.txt.gz"):
         written(tmp_path, name, "x")
     for name in (".hidden.txt", "__MACOSX/a.txt", ".git/a.txt", "b/._c.jsonl"):
         written(tmp_path, name, "x")
@@ -232,7 +267,7 @@ def test_folder(tmp_path: Path) -> None:
     assert report.empty == 1
     assert [(p.source, p.number) for p in report.problems] == [("b/latin.txt", 0)]
     assert "not UTF-8" in report.problems[0].reason
-    assert report.skipped == ["LICENSE.txt", "b/README.md", "notes.txt.gz", "x.json", "x.pdf"]
+    assert report.skipped == ["LICENSE.txt", "b/README.md", "notes.txt.gz", "x.pdf"]
 
 
 def test_a_single_text_file(tmp_path: Path) -> None:
@@ -282,6 +317,11 @@ def test_nothing_to_read_is_an_error_before_reading(tmp_path: Path, name: str) -
         ("c.jsonl", lines(A, B, A), "document id 'a' occurs twice: c.jsonl line 1 and c.jsonl line 3"),
         ("c.jsonl", lines(A | {"id": 5}, A | {"id": "5"}), "document id '5' occurs twice"),
         ("c.csv", b"id,title,text\n1,t,\xff\n", "c.csv is not UTF-8"),
+        ("c.json", b"[1]", r"1 problems, the first in c\.json: a JSON list instead of an object"),
+        ("c.json", b'{"a": ["x"]', r"the first in c\.json: not JSON"),
+        ("c.json", b'{"a": ["x"], "a": ["y"]}', r"the first in c\.json: not JSON: the name 'a' occurs twice"),
+        ("c.json", b"\xff", r"the first in c\.json: not UTF-8"),
+        ("c.json", b'{"a": {"text": "x"}}', r"c\.json item 1: fields of no known layout: text, id"),
         ("c.jsonl.gz", b"no gzip", "cannot read .*c.jsonl.gz"),
         ("c.jsonl.gz", gzip.compress(lines(A, B))[:-12], "cannot read .*c.jsonl.gz"),
         ("c.jsonl.bz2", bz2.compress(lines(A, B))[:-12], "cannot read .*c.jsonl.bz2"),
@@ -331,3 +371,20 @@ def test_textbook(shared: Path) -> None:
     documents, report = read(shared / "textbooks")
     assert (len(documents), report.problems, report.empty) == (198, [], 0)
     assert len({d.digest for d in documents}) == 198
+
+
+def test_hotpotqa(shared: Path) -> None:
+    documents, report = read(shared / "hotpotqa" / "hotpotqa_train_corpus.json")
+    assert report == ReadReport(documents=994)
+    assert (documents[0].id, documents[0].title) == ("Demon Dice", "Demon Dice")
+    assert "(designer of the better-known Dragon Dice) and Tim Brown. In it, each player" in documents[0].text
+
+
+def test_pubmedqa(shared: Path) -> None:
+    documents, report = read(shared / "pubmedqa")
+    assert report == ReadReport(documents=1000)
+    first = documents[0]
+    assert first.id == "21645374"
+    assert first.title.startswith("Do mitochondria play a role in remodelling lace plant leaves")
+    assert first.text.startswith("Programmed cell death (PCD) is the regulated death")
+    assert "Results depicted mitochondrial dynamics" not in first.text  # the long answer

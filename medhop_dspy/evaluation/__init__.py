@@ -1,0 +1,1 @@
+"""Question sets with gold answers: reading, checking and measuring against them."""

@@ -28,14 +28,14 @@ COPIES = {
         "Neither of the two copies of the gene is spared; their changes may be the same or may differ.",
     ),
     "homozygous": (
-        "Both copies of the gene bear the same change.",
-        "The same change stands in both copies of the gene.",
-        "In patients the two copies of the gene are altered in the same way.",
+        "Both copies of the gene are altered.",
+        "Neither of the two copies of the gene is intact.",
+        "In patients both copies of the gene are affected.",
     ),
     "compound": (
-        "The two copies of the gene bear different changes.",
-        "Each of the two copies of the gene has a change of its own.",
-        "Both copies of the gene are altered, but not by the same change.",
+        "Both copies of the gene are altered.",
+        "Each of the two copies of the gene has a change.",
+        "Patients have no intact copy of the gene.",
     ),
     "heterozygous": (
         "A change in one of the two copies of the gene is enough.",
@@ -109,7 +109,7 @@ NUMBERS = (
 )
 GENE_OPENINGS = (
     "{symbol} is a human {kind}. Its full name is {name}.",
-    "{symbol} is the symbol of a human {kind} with the full name {name}.",
+    "{symbol} is a symbol of a human {kind} with the full name {name}.",
     "{symbol} stands for {name}, a human {kind}.",
     "In humans, {symbol} is a {kind}; the name is written out as {name}.",
 )
@@ -199,7 +199,7 @@ def fit_names(row: Row) -> list[str]:
     return [
         name
         for name in values(row["synonyms"], limit=99)
-        if not re.search(r"[,;()\[\]/:]|retard|\b(?:and|or)\b", name) and not name.isupper()
+        if not re.search(r"[,;()\[\]/:]|retard|recessiv\b|\b(?:and|or)\b", name) and not name.isupper()
     ]
 
 
@@ -257,12 +257,12 @@ def disease_text(row: Row) -> str:
 
 
 def band_phrase(row: Row) -> str:
-    """For instance "in band 4p16.3" or "between the bands 2q31 and 2q32"."""
+    """For instance "in band 4p16.3 (NCBI, 2015)"; the year, because some bands have been revised since."""
     first, _, last = row["band"].partition("-")
     if not last:
-        return f"in band {first}"
+        return f"in band {first} (NCBI, 2015)"
     prefix = row["chromosome"] + ("" if last[0] in "pq" else re.sub(r"[^pq]", "", first))
-    return f"between the bands {first} and {prefix}{last}"
+    return f"between the bands {first} and {prefix}{last} (NCBI, 2015)"
 
 
 def gene_numbers(row: Row) -> str:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from medhop_dspy.cli import ask, doctor, index, lm, models, overview
+from medhop_dspy.cli import analyse, ask, data, doctor, index, lm, models, overview, submit
 from medhop_dspy.errors import MedhopError
 
 INTERRUPTED = 130
@@ -24,7 +24,10 @@ app.command("ask")(ask.ask)
 app.command("doctor")(doctor.doctor)
 app.command("programs")(overview.programs)
 app.command("settings")(overview.settings)
+app.command("submit")(submit.submit)
+app.add_typer(analyse.app, name="analyse")
 app.add_typer(index.app, name="index")
+app.add_typer(data.app, name="data")
 app.add_typer(models.app, name="models")
 app.add_typer(lm.app, name="lm")
 
@@ -40,14 +43,19 @@ def _options(
     )
 
 
-def main() -> None:
-    """Entry point: expected errors become one message and an exit code of :mod:`medhop_dspy.errors`."""
+def run(command: typer.Typer, name: str) -> None:
+    """Run a command line: expected errors become one message and an exit code of :mod:`medhop_dspy.errors`."""
     try:
-        app()
+        command()
     except MedhopError as error:
-        typer.echo(f"medhop: {error}", err=True)
+        typer.echo(f"{name}: {error}", err=True)
         if error.hint:
-            typer.echo(f"        {error.hint}", err=True)
+            typer.echo(f"{' ' * len(name)}  {error.hint}", err=True)
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
+
+
+def main() -> None:
+    """Entry point."""
+    run(app, "medhop")

@@ -21,6 +21,14 @@ if TYPE_CHECKING:
     from medhop_dspy.trace import Trace
 
 
+class Answer(dspy.Prediction):
+    """A Prediction that ``dspy.Evaluate`` can save: as a dict it holds JSON values only, see :func:`as_record`."""
+
+    def toDict(self) -> dict[str, Any]:  # noqa: N802  (DSPy's name)
+        """See :func:`as_record`."""
+        return as_record(self)
+
+
 class Program(dspy.Module):
     """A program over one retriever.
 
@@ -81,7 +89,7 @@ class Program(dspy.Module):
         reported = validated or self.settings.unvalidated == "draft"
         answer = await self._finish(run, draft) if draft and reported else None
         trace = run.trace()
-        return dspy.Prediction(
+        return Answer(
             answer=answer,
             draft=draft,
             validated=validated,

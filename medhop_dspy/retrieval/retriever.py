@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Final, Protocol, Self
@@ -130,6 +131,16 @@ class Retriever:
         pool = merge(self._candidates(cleaned), self._settings.pool)
         by = " ".join((rerank_query or "").split()) or cleaned[0]
         return self._with_neighbours(self._reranker.rank(by, pool), k)
+
+    def nearest(self, queries: Sequence[str], k: int) -> list[list[Passage]]:
+        """For each query string, at most ``k`` passages by cosine similarity alone; one search for all of them."""
+        return self.index.search(self._embedder.embed_queries(queries), k)
+
+    def without_neighbours(self) -> Retriever:
+        """The same retriever with ``neighbours_of`` at 0: every passage stands at the rank of its own score."""
+        plain = copy(self)
+        plain._settings = self._settings.replace(neighbours_of=0)
+        return plain
 
     def _with_neighbours(self, ranked: list[Passage], k: int) -> list[Passage]:
         """The first ``k`` of ``ranked``, the best of them inside the text around them.

@@ -1,0 +1,102 @@
+"""One question of a run: ask the program, score what it says, and make a line of it, whatever happens."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Final
+
+from medhop_dspy.answers import AnswerType
+from medhop_dspy.evaluation.metrics import exact_match, official_match, recall_at, strict_match, token_f1
+from medhop_dspy.evaluation.results import encode, gold_fields
+from medhop_dspy.retrieval.retriever import Retriever
+from medhop_dspy.trace import Usage
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from medhop_dspy.evaluation.records import GoldQuestion
+    from medhop_dspy.pipelines.program import Program
+
+RECALL_AT: Final = (1, 5, 10, 20)
+_UNSCORED: Final = dict.fromkeys(
+    ("em", "em_strict", "em_official", "f1", "gold_in_evidence", "article_in_evidence", "recall")
+)
+
+
+def ask(program: Program, question: GoldQuestion, key: str) -> dict[str, Any]:
+    """The line of one question; an error of the program or of a metric becomes a failed line.
+
+    Retrieval for recall@k comes after the program has answered, so that ``seconds`` does not hold it.
+    """
+    import dspy
+
+    from medhop_dspy.lm.engine import record_calls
+    from medhop_dspy.lm.failures import describe
+    from medhop_dspy.pipelines.program import as_record
+
+    line: dict[str, Any] = {
+        "QIDX": question.id,
+        "Question": question.text,
+        "key": key,
+        "status": "failed",
+        "error": "",
+        "failed_in": "program",
+        "gold": gold_fields(question),
+        "answer": None,
+        **_UNSCORED,
+    }
+    start = time.perf_counter()
+    # DSPy keeps up to 10,000 prompts and replies in its trace and its history: nothing here reads them.
+    with record_calls() as calls, dspy.context(trace=[], disable_history=True):
+        try:
+            answered = line | as_record(program(question=question.text))
+            encode(answered)  # a program of somebody else may return what JSON cannot hold
+        except Exception as error:  # noqa: BLE001  (case by case, the record says what it was)
+            usage = asdict(sum((call.usage for call in calls), Usage()))
+            seconds = round(time.perf_counter() - start, 3)
+            return line | {"error": describe(error), "lm_calls": len(calls), "usage": usage, "seconds": seconds}
+    try:
+        return answered | {"status": "answered", "failed_in": ""} | _scores(program, question, answered)
+    except Exception as error:  # noqa: BLE001  (a wrong metric must not look like a wrong answer)
+        return answered | {"failed_in": "metric", "error": describe(error)}
+
+
+def _scores(program: Program, question: GoldQuestion, answered: dict[str, Any]) -> dict[str, Any]:
+    answer, golds, kind = answered["answer"], question.golds, question.answer_type
+    evidence = [passage["text"] for passage in answered["evidence"]]
+    titles = {passage["title"] for passage in answered["evidence"]}
+    in_text = kind is not AnswerType.YES_NO
+    return {
+        "em": exact_match(answer, golds, kind),
+        "em_strict": strict_match(answer, golds),
+        "em_official": official_match(answer, golds),
+        "f1": token_f1(answer, golds),
+        "gold_in_evidence": recall_at(len(evidence), evidence, golds, kind) if in_text else None,
+        "article_in_evidence": question.supporting_titles[-1] in titles if question.supporting_titles else None,
+        "recall": _recall(program, question) if in_text else None,
+    }
+
+
+def _recall(program: Program, question: GoldQuestion) -> dict[str, bool]:
+    retriever = program.retriever
+    if isinstance(retriever, Retriever):
+        retriever = retriever.without_neighbours()  # or the last of the first k would make room for them
+    found = retriever.search([question.text], max(RECALL_AT))
+    texts = [passage.text for passage in found]
+    return {str(k): recall_at(k, texts, question.golds, question.answer_type) for k in RECALL_AT}
+
+
+def beside_their_kin(retriever: object, questions: Sequence[GoldQuestion]) -> list[GoldQuestion]:
+    """The questions with those whose nearest passage is of the same document next to one another.
+
+    They will share evidence, and a model server that has just read it need not read it again. One dense search for
+    all together; groups come in the order of their first question. Another retriever than ours leaves the order.
+    """
+    if not isinstance(retriever, Retriever):
+        return list(questions)
+    nearest = retriever.nearest([question.text for question in questions], 1)
+    groups: dict[str, list[GoldQuestion]] = {}
+    for question, found in zip(questions, nearest, strict=True):
+        groups.setdefault(found[0].doc_id if found else "", []).append(question)
+    return [question for group in groups.values() for question in group]

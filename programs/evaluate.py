@@ -1,0 +1,83 @@
+"""Evaluate a program on questions with gold answers: ``python programs/evaluate.py --help``."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from medhop_dspy.cli import run
+from medhop_dspy.cli.ask import DISCLAIMER
+from medhop_dspy.cli.options import Override, Preset, SettingsFile, load_settings, parse_overrides
+from medhop_dspy.errors import ServerUnavailableError
+from medhop_dspy.settings import Settings
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+
+
+@app.command()
+def evaluate(
+    program: Annotated[str, typer.Argument(help="A saved program (.json), or a name of `medhop programs`.")],
+    data: Annotated[Path, typer.Option(help="JSONL with gold answers, such as data/dev.jsonl.")],
+    out: Annotated[Path, typer.Option(help="Folder of the run. An interrupted run goes on in its folder.")],
+    limit: Annotated[int | None, typer.Option(min=1, help="Only the first questions.")] = None,
+    min_hops: Annotated[int, typer.Option(min=0, help="Only questions with this many hops or more.")] = 0,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Questions asked at once; default: the model server's slots.")
+    ] = None,
+    order: Annotated[
+        Literal["evidence", "file"], typer.Option(help="evidence: kindred questions together; file: as they stand.")
+    ] = "evidence",
+    lm_cache: Annotated[bool | None, typer.Option(help="Take replies that are on disk already.")] = None,
+    preset: Preset = None,
+    settings_file: SettingsFile = None,
+    override: Override = None,
+) -> None:
+    """Ask PROGRAM every question of DATA, and write the answers, their scores and a summary to OUT."""
+    from medhop_dspy.evaluation import runner
+    from medhop_dspy.evaluation.datasets import read_gold
+    from medhop_dspy.evaluation.live import live_progress
+    from medhop_dspy.evaluation.run_folder import DataFile
+    from medhop_dspy.evaluation.summary import table
+    from medhop_dspy.runtime import session
+
+    questions = runner.choose(read_gold(data), limit=limit, min_hops=min_hops)
+    caching = [] if lm_cache is None else [f"lm_cache={lm_cache}"]
+    settings = _settings(program, preset, settings_file, [*(override or []), *caching])
+    with ExitStack() as stack:
+        try:
+            opened = stack.enter_context(session(program, settings))
+        except ServerUnavailableError:
+            typer.echo(f"in this call: 0 answered, {len(questions)} failed", err=True)
+            raise
+        progress = stack.enter_context(live_progress())
+        summary = runner.evaluate(
+            opened, questions, out, data=DataFile.of(data), workers=workers, order=order, progress=progress
+        )
+    typer.echo(table(summary))
+    typer.echo(DISCLAIMER)
+    raise typer.Exit(summary.exit_code)
+
+
+def _settings(program: str, preset: str | None, file: Path | None, overrides: list[str]) -> Settings:
+    if not program.endswith(".json"):
+        return load_settings(preset, file, overrides)
+    from medhop_dspy import saving
+
+    return saving.saved_settings(saving.read(program), file, **parse_overrides(overrides))
+
+
+def main() -> None:
+    """Entry point."""
+    logging.basicConfig(stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ended from outside, a run writes its summary too
+    run(app, "evaluate")
+
+
+if __name__ == "__main__":
+    main()

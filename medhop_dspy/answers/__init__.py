@@ -14,7 +14,7 @@ from medhop_dspy.answers import canonical, checks
 from medhop_dspy.answers.canonical import AliasTable
 from medhop_dspy.answers.checks import Check
 from medhop_dspy.answers.filters import GENERIC_WORDS, is_generic, is_placeholder
-from medhop_dspy.answers.grounding import Quote, grounded, occurs, spelling
+from medhop_dspy.answers.grounding import Quote, grounded, occurs, shared_words, spelling, supporting_quote
 from medhop_dspy.answers.quantities import parse_quantity, same_quantity
 from medhop_dspy.answers.question_rules import (
     RouteOverride,
@@ -51,9 +51,11 @@ __all__ = [
     "occurs",
     "route_overrides",
     "sentences",
+    "shared_words",
     "shorten",
     "spelling",
     "strict_match",
+    "supporting_quote",
     "type_from_question",
 ]
 

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from medhop_dspy.answers import canonical
 from medhop_dspy.answers.quantities import Quantity, find_quantities, parse_quantity, same_quantity
-from medhop_dspy.answers.textnorm import compact, sentences, tokens
+from medhop_dspy.answers.textnorm import compact, sentences, tokens, word_set
 from medhop_dspy.answers.types import AnswerType
 
 _FIELD_ENDING = re.compile(
     r"(?<=olog)(?:y|ists?|ical)$|(?<=iatr)(?:y|ists?|ics?|icians?)$|(?<=surg)(?:ery|eons?|ical)$|(?<=genetic)(?:s|ists?)$"
 )
 _CHR = re.compile(r"\bchr(?=[\dXY])", re.IGNORECASE)
+
+_CONTENT_WORD = re.compile(r"[^\W\d_]{4,}")
+_QUESTION_WORDS = word_set("what which that this with from does name type used")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,17 +42,41 @@ def grounded(answer: str, passages: Sequence[str], answer_type: AnswerType | Non
     number where an equal quantity is, a field where its specialist is. Always None for yes and no, which
     evidence need not contain.
     """
+    return next(_quotes(answer, passages, answer_type), None)
+
+
+def supporting_quote(
+    answer: str, question: str, passages: Sequence[str], answer_type: AnswerType | None = None
+) -> Quote | None:
+    """Of the sentences in which the answer occurs, the one that shares most words with the question, or None.
+
+    Occurs as for :func:`grounded`; the first of equals.
+    """
+    found = list(_quotes(answer, passages, answer_type))
+    return max(found, key=lambda quote: len(shared_words(quote.text, question, answer)), default=None)
+
+
+def shared_words(sentence: str, question: str, answer: str) -> set[str]:
+    """Words of four letters or more that ``sentence`` and ``question`` share, those of ``answer`` aside."""
+    said, asked, given = (set(_CONTENT_WORD.findall(text.casefold())) for text in (sentence, question, answer))
+    return (said & asked) - given - _QUESTION_WORDS
+
+
+def _quotes(answer: str, passages: Sequence[str], answer_type: AnswerType | None) -> Iterator[Quote]:
+    """Every sentence in which the answer occurs, and every passage where it does though in no one sentence."""
     if answer_type is AnswerType.YES_NO:
-        return None
+        return
     holds = _finder(answer, answer_type)
     for i, passage in enumerate(passages):
+        if not holds(passage):
+            continue
+        whole = True  # unless a sentence holds it: the splitter may have cut through a name
         for sentence in sentences(passage):
             if holds(sentence):
-                return Quote(i, sentence)
-        # The splitter may have cut through a name.
-        if holds(passage):
-            return Quote(i, passage.strip())
-    return None
+                whole = False
+                yield Quote(i, sentence)
+        if whole:
+            yield Quote(i, passage.strip())
 
 
 def occurs(answer: str, text: str) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
 # Types whose answers are common words, so that an occurrence alone proves little: the sentence that holds the
 # answer must also speak of what was asked.
 QUOTE_TYPES: Final = frozenset({AnswerType.FLUID_TYPE, AnswerType.FIELD_OF_BIOLOGY, AnswerType.DURATION})
-_CONTENT_WORD: Final = re.compile(r"[^\W\d_]{4,}")
-_QUESTION_WORDS: Final = frozenset({"what", "which", "that", "this", "with", "from", "does", "name", "type", "used"})
 
 
 @dataclass(frozen=True)
@@ -77,13 +74,13 @@ def _by_python(run: Run, draft: str, answer_type: AnswerType) -> tuple[list[Verd
     elif settings.use_type_check:
         verdict = answers.check_format(draft, answer_type)
         decide("type", verdict.ok, verdict.reason)
-    quote = answers.grounded(draft, [line(p) for p in run.shown], answer_type)
+    quote = answers.supporting_quote(draft, run.asked_question(), [line(p) for p in run.shown], answer_type)
     sentence = quote.text if quote else ""
     exempt = answer_type is AnswerType.YES_NO
     if settings.use_grounding_check:
         decide("grounding", None if quote or exempt else False, "does not occur in the evidence")
     if settings.use_quote_check and needs_quote(run.question, answer_type):
-        supported = bool(quote) and connects(sentence, run.question, draft)
+        supported = bool(answers.shared_words(sentence, run.question, draft))
         decide("quote", supported, "no sentence of the evidence connects it with the question")
     return verdicts, undecided, sentence
 
@@ -131,9 +128,3 @@ def hop_answer(reply: str, hop_type: str, question: str, evidence: Sequence[str]
     if answers.grounded(answer, evidence, AnswerType.OTHER) is None:
         return "", f"does not occur in the evidence: {answer!r}"
     return answer, ""
-
-
-def connects(sentence: str, question: str, answer: str) -> bool:
-    """Whether ``sentence`` shares a word of four letters or more with ``question``, ``answer`` aside."""
-    said, asked, given = (set(_CONTENT_WORD.findall(t.casefold())) for t in (sentence, question, answer))
-    return bool((said & asked) - given - _QUESTION_WORDS)

@@ -37,12 +37,18 @@ _RELATIVE: Final = (
 _PARTICIPLE: Final = (
     "mutated|defective|deficient|deleted|expanded|missing|lacking|absent|altered|affected|responsible|encoded|encoding|"
     "inhibited|inhibiting|given|used|treated|caused|causing|complicated|described|discovered|named|marked|"
-    "characteri[sz]ed|associated|linked|implicated|involved|known|produced|secreted|transmitted|collected|underlying|"
+    r"characteri[sz]ed|associated|linked|implicated|involved|known(?!\s+as)|produced|secreted|transmitted|collected|underlying|"
     "derived|isolated|developed|approved|required|prescribed|carried|targeted|most often|usually|most commonly|leading"
 )
+_BEFORE_NOUN: Final = r"\bthe\s+(?:(?!(?:the|an?|of|in|for|to|is|are)\b)[\w'’-]+\s+){0,4}?"
+# Nouns that stand for the question's own answer, or for no thing at all.
+_NO_THING: Final = "one|term|name|kind|type|form|reason|fact|extent|number|amount|hypothesis|theory|idea|last|only|most"
 _DESCRIPTION: Final = re.compile(
-    rf"\bthe\s+(?:(?!(?:the|an?|of|in|for|to|is|are)\b)[\w'’-]+\s+){{0,4}}?(?:{_KIND_OF}\s+of\s+)?"
-    rf"(?P<noun>{_NOUN})(?P<plural>s?)\s+(?:(?P<relative>{_RELATIVE})|{_PARTICIPLE}|with|of|in|for|behind)\b",
+    rf"{_BEFORE_NOUN}(?:{_KIND_OF}\s+of\s+)?(?:"
+    rf"(?P<noun>{_NOUN})(?P<plural>s?)\s+(?:(?P<relative>{_RELATIVE})|{_PARTICIPLE}|with|of|in|for|behind)"
+    # Any other single thing, where a clause of its own describes it: its verb must be singular too.
+    rf"|(?!(?:{_NO_THING})\b)(?P<thing>[a-z]{{3,}}[^\W_s])\s+"
+    r"(?P<clause>whose|(?:that|who)(?=\s(?:\w+(?:s|ed)|can|could|may|first)\b)))\b",
     re.IGNORECASE,
 )
 _AUXILIARIES: Final = "is|are|was|were|has|have|had|does|do|did|can|could|will|would|may|might|should|must"
@@ -58,12 +64,22 @@ _PREDICATE: Final = re.compile(
 )
 # "does the protein have whose gene is mutated in X": the relative clause moved behind the verb.
 _MOVED: Final = re.compile(
-    rf"\b(do|does|did)\s+(the\s+(?:[\w-]+\s+){{0,3}}?(?:{_NOUN}))\s+({_VERBS})\s+((?:whose|that|which)\s[^?]+)",
+    rf"\b(do|does|did|is|are|was|were)\s+(the\s+(?:[\w-]+\s+){{0,3}}?(?:{_NOUN})s?)\s+"
+    rf"(located|situated|mapped|found|{_VERBS})\s+((?:whose|that|which)\s[^?]+)",
     re.IGNORECASE,
 )
+# "is the protein whose gene is mutated in X an enzyme?"
+_IS_A: Final = re.compile(r"(?<!\bby)(?<!\bin)(?<!\bof)(?<!\bwith)(?<!\bfor)(?<!\bto)(?<!\bas)\s(?=an?\s[\w\s-]+\?$)")
+_STARTS_WITH_BE: Final = re.compile(r"(?:is|are|was|were)\b", re.IGNORECASE)
+_APPOSITION: Final = re.compile(r",\s(?:an?|the)\s[^,?;]+")
 # "Which bone is the one that ...", "known as the drug for ...": the thing described is the answer itself.
-_IDENTITY: Final = re.compile(r"(?:^(?:which|what)\s(?:\S+\s){1,4}(?:is|are|was|were)|\bas)\s*$", re.IGNORECASE)
-_STOP: Final = re.compile(r"[?;]|[,.]\s")
+_IDENTITY: Final = re.compile(
+    r"(?:^(?:which|what)\s(?:\S+\s){1,4}(?:is|are|was|were)|\bas|\bwho (?:is|was)|\b(?:name|term) (?:of|for))\s*$",
+    re.IGNORECASE,
+)
+# Where only a noun of the list can be told from the rest of the sentence.
+_LISTED_ONLY: Final = re.compile(r"^what (?:is|are)\b|\b(?:do|does|did)\b", re.IGNORECASE)
+_STOP: Final = re.compile(r"[?;]|[,.]\s|\s(?=into (?:its|their)\b)")
 _COORDINATION: Final = re.compile(
     r"^(?P<head>.*\b(?:in|for|by|with|of|cause|causes))\s+(?P<one>.+?)\s+and\s+(?P<two>.+)$"
 )
@@ -82,7 +98,8 @@ class Decomposition:
 
 def decompose(question: str, max_hops: int) -> Decomposition:
     """At most ``max_hops`` bridging hops; none where the question describes nothing but its own answer."""
-    text = _MOVED.sub(r"\1 \2 \4 \3", " ".join(question.split()))
+    # The comma marks the end of the clause that is moved back.
+    text = _MOVED.sub(r"\1 \2 \4, \3", " ".join(question.split()))
     hops: list[PlannedHop] = []
     if _REFERENCE.search(text):  # "the #1 complication": the user's own sign would be taken for a reference
         return Decomposition((), question)
@@ -93,10 +110,10 @@ def decompose(question: str, max_hops: int) -> Decomposition:
         start, end, match = found
         phrases = _coordinated(text[start:end], match) if match["plural"] else [text[start:end]]
         references = [f"#{len(hops) + n}" for n in range(1, len(phrases) + 1)]
-        shorter = text[:start] + " and ".join(references) + text[end:]
+        shorter = text[:start] + " and ".join(references) + re.sub(r"^,(?= \w+\?$)", "", text[end:])
         if len(hops) + len(phrases) > max_hops or not _asks_more(shorter):
             break
-        kind = _TYPE_OF[match["noun"].lower()]
+        kind = _TYPE_OF.get((match["noun"] or "").lower(), HopType.OTHER)
         hops += [PlannedHop(question=f"What is {_with_the(p)}?", type=kind) for p in phrases]
         text = shorter
     return Decomposition(tuple(hops), text if hops else question)
@@ -109,7 +126,8 @@ def _innermost(text: str) -> tuple[int, int, re.Match[str]] | None:
         described = text[match.end() : end].split()
         phrase = text[match.start() : end]
         alone = not match["plural"] or _COORDINATION.match(phrase)
-        answer_itself = _IDENTITY.search(text[: match.start()])
+        before = text[: match.start()]
+        answer_itself = _IDENTITY.search(before) or (match["thing"] and _LISTED_ONLY.search(before))
         if described and alone and len(phrase) <= _MAX_CHARS and not answer_itself and not _ANAPHORA.search(phrase):
             return match.start(), end, match
     return None
@@ -129,8 +147,12 @@ def _end(text: str, match: re.Match[str]) -> int:
     """Where the description ends: at punctuation, or before the verb that belongs to the question itself."""
     stop = _STOP.search(text, match.end())
     end = stop.start() if stop else len(text)
+    if apposition := _APPOSITION.match(text, end):
+        end = apposition.end()
+    if _STARTS_WITH_BE.match(text) and (is_a := _IS_A.search(text, match.end(), end + 1)):
+        return is_a.start()
     inverted = _INVERTED.search(text[: match.start()])
-    relative = (match["relative"] or "").lower()
+    relative = (match["relative"] or match["clause"] or "").lower()
     own_verb = bool(relative)  # "the gene that is mutated": the first verb is the description's own
     before = ""
     for word in re.finditer(r"[^\s,]+", text[match.end() : end]):

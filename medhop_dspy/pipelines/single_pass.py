@@ -44,5 +44,5 @@ class SinglePass(Program):
         )
         draft = answers.shorten(reply.answer, answer_type) if reply else ""
         run.attempts.append(Attempt(0, (run.question,), tuple(p.id for p in run.shown), draft, ()))
-        quote = answers.grounded(draft, evidence, answer_type) if draft else None
+        quote = answers.supporting_quote(draft, run.question, evidence, answer_type) if draft else None
         return draft, False, quote.text if quote else ""

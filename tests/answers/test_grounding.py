@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from medhop_dspy.answers import AnswerType, Quote, grounded, occurs
+from medhop_dspy.answers import AnswerType, Quote, grounded, occurs, shared_words, supporting_quote
 
 T = AnswerType
 FIRST = "Marfan syndrome is rare (e.g. in Iceland)."
@@ -75,3 +75,24 @@ def test_no_evidence():
 )
 def test_occurs_on_token_boundaries(answer, text, expected):
     assert occurs(answer, text) is expected
+
+
+WATERY = "What is the term for the watery fluid between the cornea and the lens?"
+
+
+def test_the_supporting_quote_is_the_sentence_that_speaks_of_the_question():
+    passages = [
+        "Aqueous humour: ure the iris blocks the way, with pain. Timolol reduces it.",
+        "The aqueous humour is the watery fluid between the cornea and the lens. It fills the anterior chamber.",
+        "Drainage of aqueous humour from the lens is slow.",
+    ]
+    assert supporting_quote("aqueous humour", WATERY, passages) == Quote(
+        1, "The aqueous humour is the watery fluid between the cornea and the lens."
+    )
+    assert grounded("aqueous humour", passages) == Quote(0, "Aqueous humour: ure the iris blocks the way, with pain.")
+    assert supporting_quote("vitreous body", WATERY, passages) is None
+
+
+def test_words_of_the_answer_and_of_asking_connect_nothing():
+    assert shared_words("Aqueous humour is a fluid.", WATERY, "aqueous humour") == {"fluid"}
+    assert shared_words("What is this type used with?", "Which type is this used with?", "x") == set()

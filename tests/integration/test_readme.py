@@ -13,13 +13,14 @@ from tests.conftest import ROOT
 pytestmark = pytest.mark.lm
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"<!-- test: (\w+) -->\n```\w+\n(.*?)```", README, re.DOTALL)
-COMMANDS = [line for kind, block in BLOCKS if kind == "sh" for line in block.strip().split("\n")]
+SCRIPTS = [block for kind, block in BLOCKS if kind == "sh"]
 
 
 @pytest.fixture
 def environment(served, tmp_path):
     """The environment of a user whose index is that of the tests and whose server runs."""
-    (tmp_path / "data").symlink_to(ROOT / "data")
+    for name in ("data", "programs"):
+        (tmp_path / name).symlink_to(ROOT / name)
     bin_folder = Path(sys.executable).parent
     env = {k: v for k, v in os.environ.items() if not k.startswith("MEDHOP_")}
     return env | {
@@ -43,9 +44,9 @@ def test_python(code, environment, tmp_path):
     assert run([sys.executable, "-c", code], environment, tmp_path).strip()
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_command(command, environment, tmp_path):
-    assert run(["sh", "-c", command], environment, tmp_path).strip()
+@pytest.mark.parametrize("script", SCRIPTS, ids=["commands", "evaluating"])
+def test_commands(script, environment, tmp_path):
+    assert run(["sh", "-ec", script], environment, tmp_path).strip()
 
 
 def test_every_command_of_the_tool_is_in_the_readme():

@@ -57,6 +57,30 @@ CASES = {
         ["What is the fluid altered in Guillain–Barré syndrome?", "What is the procedure that collects #1?"],
         "Can #2 be fatal?",
     ),
+    "On which chromosome is the gene found that is altered in the disorder with hexagonal crystals in the urine?": (
+        ["What is the disorder with hexagonal crystals in the urine?", "What is the gene that is altered in #1?"],
+        "On which chromosome is #2 found?",
+    ),
+    "On which chromosome is the gene located that underlies fundus flavimaculatus, a macular dystrophy with flecks?": (
+        ["What is the gene that underlies fundus flavimaculatus, a macular dystrophy with flecks?"],
+        "On which chromosome is #1 located?",
+    ),
+    "To which plant family does the species belong whose seeds set off attacks of favism?": (
+        ["What is the species whose seeds set off attacks of favism?"],
+        "To which plant family does #1 belong?",
+    ),
+    "Which enzyme converts the drug for the disease in which hypomimia is seen into its active product?": (
+        ["What is the disease in which hypomimia is seen?", "What is the drug for #1?"],
+        "Which enzyme converts #2 into its active product?",
+    ),
+    "Is the protein whose gene is mutated in Becker muscular dystrophy an enzyme?": (
+        ["What is the protein whose gene is mutated in Becker muscular dystrophy?"],
+        "Is #1 an enzyme?",
+    ),
+    "Which firm brought out the textbook whose illustrator wrote on mycetoma?": (
+        ["What is the textbook whose illustrator wrote on mycetoma?"],
+        "Which firm brought out #1?",
+    ),
 }  # fmt: skip
 
 
@@ -76,6 +100,12 @@ def test_descriptions_become_hops_innermost_first(question, expected):
         "Which drug is the antibiotic used for cholera?",
         "Are both of the genes that are mutated in these disorders autosomal?",
         "Is metformin safe in kidney disease?",
+        "Which condition has lipomas across the body that are painful?",
+        "What is the name of the severe form of epilepsy that occurs within three months?",
+        "What is the technique that assumes the function of the heart?",
+        "Who was the geneticist that first discovered ring chromosomes?",
+        "Which drug treats the storage disease known as Fanconi–Bickel syndrome?",
+        "At which university did the winner who discovered the virus earn his degree?",
         "What is a gene with a conserved domain?",
         "What is the #1 complication of the disease caused by mutations in FBN1?",
         "",

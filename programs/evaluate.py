@@ -12,9 +12,9 @@ from typing import Annotated, Literal
 import typer
 
 from medhop_dspy.cli import run
-from medhop_dspy.cli.ask import DISCLAIMER
 from medhop_dspy.cli.options import Override, Preset, SettingsFile, load_settings, parse_overrides
 from medhop_dspy.errors import ServerUnavailableError
+from medhop_dspy.evaluation.exports import DISCLAIMER
 from medhop_dspy.settings import Settings
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)

@@ -37,7 +37,7 @@ def test_help_starts_fast():
 COMMANDS = [
     "ask", "doctor", "programs", "settings", "index build", "index add", "index check", "index info", "models list",
     "models fetch", "models verify", "lm serve", "lm status", "lm install-sglang",
-    "data check", "data recall", "analyse disagreement", "analyse errors", "analyse strategies", "submit",
+    "data check", "data recall", "analyse disagreement", "analyse errors", "analyse strategies", "report", "submit",
 ]  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from medhop_dspy.cli import analyse, ask, data, doctor, index, lm, models, overview, submit
+from medhop_dspy.cli import analyse, ask, data, doctor, index, lm, models, overview, report, submit
 from medhop_dspy.errors import MedhopError
 
 INTERRUPTED = 130
@@ -24,6 +24,7 @@ app.command("ask")(ask.ask)
 app.command("doctor")(doctor.doctor)
 app.command("programs")(overview.programs)
 app.command("settings")(overview.settings)
+app.command("report")(report.report)
 app.command("submit")(submit.submit)
 app.add_typer(analyse.app, name="analyse")
 app.add_typer(index.app, name="index")

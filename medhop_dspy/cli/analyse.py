@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from medhop_dspy.cli.ask import DISCLAIMER
+from medhop_dspy.evaluation.exports import DISCLAIMER
 
 if TYPE_CHECKING:
     from medhop_dspy.evaluation.disagreement import Asked, Bin, Group, Scored

@@ -14,14 +14,13 @@ import typer
 
 from medhop_dspy.cli.options import Override, Preset, SettingsFile, load_settings, parse_overrides
 from medhop_dspy.errors import InputError, MedhopError
+from medhop_dspy.evaluation.exports import DISCLAIMER
 
 if TYPE_CHECKING:
     import dspy
     from rich.console import Console
 
     from medhop_dspy.questions import Question
-
-DISCLAIMER = "Not a medical device. Answers can be wrong; read the sources before you rely on one."
 
 
 def ask(

@@ -18,6 +18,9 @@ _FORMULA: Final = re.compile(r"[\s\x00-\x1f]*[=+\-@\uff1d\uff0b\uff0d\uff20]")
 # A signed number, alone or with its unit, calls nothing.
 _SIGNED_NUMBER: Final = re.compile(r"\s*[+-]\s?\d[\d.,]*(?:[eE][+-]?\d+)?[\w\s%°]*")
 
+DISCLAIMER: Final = "Not a medical device. Answers can be wrong; read the sources before you rely on one."
+"""Said wherever answers are shown."""
+
 
 def csv_bytes(header: Sequence[str], rows: Iterable[Sequence[str]]) -> bytes:
     """CSV in UTF-8 without a byte order mark, every cell as it is; lines end as in RFC 4180, with CR LF.

@@ -1,0 +1,197 @@
+"""Candidate programs: copies that share everything heavy, the view that optimisers get, and scores that are kept."""
+
+from __future__ import annotations
+
+import copy
+import threading
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, cast
+
+import dspy
+
+from medhop_dspy.errors import ServerUnavailableError
+from medhop_dspy.evaluation.predictor_metrics import PredictorCall, RecordedRun, calls_of
+from medhop_dspy.evaluation.results import Result, ResultsFile
+from medhop_dspy.evaluation.run_folder import DataFile, Served, describe_run, open_run, question_key
+from medhop_dspy.evaluation.runner import Progress, _default_workers, _in_threads
+from medhop_dspy.evaluation.scoring import ask, beside_their_kin
+
+if TYPE_CHECKING:
+    from medhop_dspy.evaluation.records import GoldQuestion
+    from medhop_dspy.pipelines.program import Program
+
+_CALLS = "predictor_calls"
+_UNAVAILABLE = f"{ServerUnavailableError.__name__}: "
+
+
+def copied(program: Program) -> Program:
+    """A program with predictors of its own; retriever, tables, settings and adapter are the same objects."""
+    shared = [value for value in vars(program).values() if not isinstance(value, dspy.Module | list | dict)]
+    return copy.deepcopy(program, {id(value): value for value in shared})
+
+
+def digest_of(program: Program) -> str:
+    """Hex SHA-256 of what an optimiser can change: instructions, fields and demos of every predictor."""
+    digest: str = describe_run(program, Served(""), None)["program"]["digest"]
+    return digest
+
+
+class Focus(dspy.Module):
+    """A program of which an optimiser sees some predictors only: those that its questions ever reach.
+
+    Args:
+        program: Copied with the view.
+        names: The predictors to see.
+        answer: How a question is answered, given the program as it stands.
+    """
+
+    def __init__(
+        self, program: Program, names: Collection[str], answer: Callable[[Program, str], dspy.Prediction]
+    ) -> None:
+        super().__init__()
+        self.program = program
+        self.names = names
+        self.answer = answer
+
+    def forward(self, question: str) -> dspy.Prediction:
+        """Answer ``question``."""
+        return self.answer(self.program, question)
+
+    def named_parameters(self) -> list[tuple[str, Any]]:
+        """The chosen predictors, by their names in the program."""
+        return [(name, each) for name, each in self.program.named_parameters() if name in self.names]
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return type(self)(copied(self.program), self.names, self.answer)
+
+
+class _Recorded:
+    """A program that also keeps what its predictors were asked, and searches once for what scoring repeats."""
+
+    def __init__(self, program: Program, found: dict[tuple[str, int], Any]) -> None:
+        self._program = program
+        self._found = found
+        self.calls: tuple[PredictorCall, ...] = ()
+
+    @property
+    def retriever(self) -> Self:
+        return self
+
+    def search(self, queries: list[str], k: int) -> Any:  # noqa: ANN401
+        """What retrieval finds for the question alone: the same for every candidate."""
+        key = (queries[0], k)
+        if key not in self._found:
+            retriever = self._program.retriever
+            bare = retriever.without_neighbours() if hasattr(retriever, "without_neighbours") else retriever
+            self._found[key] = bare.search(queries, k)
+        return self._found[key]
+
+    def __call__(self, question: str) -> dspy.Prediction:
+        with dspy.context(trace=[]):
+            prediction = self._program(question=question)
+            self.calls = calls_of(self._program, dspy.settings.trace)
+        return prediction
+
+
+class Scores:
+    """Answers of candidates, each in a run folder of its own under ``folder``; what stands there is not asked again.
+
+    Folders are named by the candidate's digest and can be read like those of an evaluation. Use it as a context
+    manager, inside ``dspy.context(lm=...)``; its methods may be called from several threads.
+    """
+
+    def __init__(self, folder: Path, served: Served, data: DataFile | None) -> None:
+        self._folder, self._served, self._data = folder, served, data
+        self._open: dict[str, ResultsFile] = {}
+        self._asked: set[str] = set()
+        self._found: dict[tuple[str, int], Any] = {}
+        self._lock = threading.RLock()
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stack.close()
+
+    def result(self, program: Program, question: GoldQuestion) -> Result:
+        """What stands about the question, or what the program says now; a failed question is asked once a session.
+
+        Raises:
+            ServerUnavailableError: the server is down; no line is written.
+        """
+        return self._result(program, question)[0]
+
+    def ask_all(
+        self,
+        wanted: Sequence[tuple[Program, Sequence[GoldQuestion]]],
+        progress: Callable[[Progress], None] = lambda state: None,
+    ) -> list[dict[str, Result]]:
+        """Results by QIDX for each program, which are asked their questions in the order that a prefix cache likes.
+
+        That is question by question, and all programs about one before the next: they differ behind the evidence.
+
+        Raises:
+            ServerUnavailableError: the server is down; call it again later.
+        """
+        questions = {each.id: each for _, some in wanted for each in some}
+        askers = {i: [n for n, (_, some) in enumerate(wanted) if i in {q.id for q in some}] for i in questions}
+        state = Progress(sum(map(len, askers.values())), 0)
+        start = time.monotonic()
+        found: list[dict[str, Result]] = [{} for _ in wanted]
+        progress(state)
+
+        def work(question: GoldQuestion) -> list[tuple[int, Result, bool]]:
+            return [(n, *self._result(wanted[n][0], question)) for n in askers[question.id]]
+
+        order = beside_their_kin(wanted[0][0].retriever, list(questions.values())) if wanted else []
+        for done in _in_threads(work, order, _default_workers(self._served.slots), lambda: False):
+            for number, result, asked in done:
+                found[number][result.id] = result
+                state = _after(state, result, time.monotonic() - start, asked=asked)
+                progress(state)
+        return found
+
+    def _result(self, program: Program, question: GoldQuestion) -> tuple[Result, bool]:
+        """The result, and whether it was asked for just now."""
+        about = describe_run(program, self._served, self._data)
+        key = question_key(about, question)
+        file = self._file(about)
+        stored = file.results.get(question.id)
+        if stored is not None and stored.key == key and (stored.answered or key in self._asked):
+            return stored, False
+        recorded = _Recorded(program, self._found)
+        line = ask(cast("Program", recorded), question, key)
+        if line["error"].startswith(_UNAVAILABLE):
+            raise ServerUnavailableError(
+                line["error"].removeprefix(_UNAVAILABLE),
+                hint="Start the server and run the same command again; it goes on where it stopped.",
+            )
+        line[_CALLS] = [[call.predictor, call.inputs, call.outputs] for call in recorded.calls]
+        with self._lock:
+            self._asked.add(key)
+            return file.append(line), True
+
+    def _file(self, about: Mapping[str, Any]) -> ResultsFile:
+        digest = about["program"]["digest"]
+        with self._lock:
+            if digest not in self._open:
+                opened = self._stack.enter_context(open_run(self._folder / digest[:16], about))
+                self._open[digest] = opened[0]
+            return self._open[digest]
+
+
+def recorded_run(result: Result, question: GoldQuestion) -> RecordedRun:
+    """The run behind a result of :class:`Scores`."""
+    calls = (PredictorCall(*parts) for parts in result.extra.get(_CALLS, ()))
+    return RecordedRun(question, result.answer, tuple(calls))
+
+
+def _after(state: Progress, result: Result, seconds: float, *, asked: bool) -> Progress:
+    after = state.after(result, seconds)
+    if asked:
+        return after
+    return Progress(state.total, after.done, after.correct, after.failed, state.asked, state.usage, state.seconds)

@@ -1,0 +1,200 @@
+"""A report on one or several runs: what they come to, where they differ, what they got wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from medhop_dspy.answers import normalise
+from medhop_dspy.evaluation.ablation_table import NONE, compared_cells, share_cell, unresolved
+from medhop_dspy.evaluation.analysis import ErrorClass, judge
+from medhop_dspy.evaluation.charts import Bar, bars_svg
+from medhop_dspy.evaluation.determinism import same
+from medhop_dspy.evaluation.documents import Drawing, Section, Table
+from medhop_dspy.evaluation.exports import DISCLAIMER
+from medhop_dspy.evaluation.published import AGREEMENT, CHOICE, SYSTEMS, Published
+from medhop_dspy.evaluation.statistics import bootstrap_ci, compare
+from medhop_dspy.evaluation.summary import NOT_STATED, Share, Summary
+
+if TYPE_CHECKING:
+    from medhop_dspy.evaluation.report_runs import Run
+    from medhop_dspy.evaluation.results import Result
+
+_DIGEST: Final = 12  # digits of a digest that are shown
+_Cell = Callable[["Run"], str]
+
+
+def report(runs: Sequence[Run]) -> list[Section]:
+    """All sections, for :func:`~medhop_dspy.evaluation.documents.html_page` and its Markdown twin."""
+    return [
+        _about(runs),
+        _measures(runs),
+        *([_against_first(runs)] if len(runs) > 1 else []),
+        *(
+            _by_kind(runs, title, kind)
+            for title, kind in (
+                ("By answer type", lambda result: result.gold.answer_type),
+                ("By strategy", lambda result: result.gold.strategy),
+                ("By hops", lambda result: result.gold.hops),
+            )
+        ),
+        _errors(runs),
+        _costs(runs),
+        _published(runs),
+        *(_not_right(run) for run in runs),
+    ]
+
+
+def _about(runs: Sequence[Run]) -> Section:
+    header = ("run", "program", "model", "preset", "settings", "index", "started", "questions")
+    rows = tuple(
+        (
+            *(run.name, run.program, run.model, run.preset, run.settings_digest[:_DIGEST]),
+            *(run.index_digest[:_DIGEST] or NONE, run.started, run.data),
+        )
+        for run in runs
+    )
+    return Section("Runs", (DISCLAIMER, Table(header, rows)))
+
+
+def _side_by_side(runs: Sequence[Run], rows: Sequence[tuple[str, _Cell]]) -> Table:
+    """One column a run."""
+    return Table(
+        ("", *(run.name for run in runs)), tuple((name, *(shown(run) for run in runs)) for name, shown in rows)
+    )
+
+
+def _measures(runs: Sequence[Run]) -> Section:
+    def share(of: Callable[[Summary], Share]) -> _Cell:
+        return lambda run: _share(of(run.summary))
+
+    def recall(k: int) -> _Cell:
+        return share(lambda summary: summary.recall[k])
+
+    rows: list[tuple[str, _Cell]] = [
+        ("questions", lambda run: f"{run.data}{f', {run.summary.pending} to ask' * bool(run.summary.pending)}"),
+        ("exact match", lambda run: f"{run.summary.em} ({run.summary.correct} of {run.summary.n})"),
+        ("strict", lambda run: str(run.summary.em_strict)),
+        ("official", lambda run: str(run.summary.em_official)),
+        ("token F1", lambda run: str(run.summary.f1)),
+        ("exact match of drafts", lambda run: f"{run.summary.em_of_drafts or 0:.3f}"),
+        ("validated", share(lambda summary: summary.validated)),
+        ("without an answer", lambda run: str(run.summary.null_answers)),
+        ("failed", lambda run: str(run.summary.failed)),
+        ("gold in the evidence", share(lambda summary: summary.gold_in_evidence)),
+        ("article in the evidence", share(lambda summary: summary.article_in_evidence)),
+        *((f"recall@{k}", recall(k)) for k in runs[0].summary.recall),
+    ]
+    bars = [Bar(run.name, run.summary.em, series) for series, run in enumerate(runs) if run.summary.em is not None]
+    return Section(
+        "Measures",
+        (
+            "Means with 95 % bootstrap intervals over questions; a failed question counts as not right.",
+            _side_by_side(runs, rows),
+            Drawing(bars_svg(bars, "exact match")),
+        ),
+    )
+
+
+def _against_first(runs: Sequence[Run]) -> Section:
+    header = ("run", "n", "difference in EM", "gained", "lost", "p", "same answers", "note")
+    return Section(
+        f"Against {runs[0].name}",
+        (
+            "Each run less the first, over the questions that both hold, paired; p: exact McNemar test, not corrected "
+            f"for several comparisons ({len(runs) - 1} here). Not resolved: the interval holds 0.",
+            Table(header, tuple(_compared(runs[0], run) for run in runs[1:])),
+        ),
+    )
+
+
+def _compared(first: Run, other: Run) -> tuple[str, ...]:
+    before = {(result.id, normalise(result.question)): result for result in first.results}
+    keyed = [((result.id, normalise(result.question)), result) for result in other.results]
+    pairs = [(before[key], result) for key, result in keyed if key in before]
+    if not pairs:
+        return (other.name, "0", *(NONE,) * 5, "no question in common")
+    compared = compare([bool(a.em) for a, _ in pairs], [bool(b.em) for _, b in pairs])
+    answers = [(normalise(a.answer or ""), normalise(b.answer or "")) for a, b in pairs if a.answered and b.answered]
+    alike = same(*zip(*answers, strict=True)) if answers else None
+    note = unresolved(compared.difference, len(pairs))
+    return (other.name, str(len(pairs)), *compared_cells(compared), share_cell(alike), note)
+
+
+def _by_kind(runs: Sequence[Run], title: str, kind: Callable[[Result], object]) -> Section:
+    groups: dict[str, dict[int, list[bool]]] = {}
+    for place, run in enumerate(runs):
+        for result in run.results:
+            groups.setdefault(str(kind(result) or NOT_STATED), {}).setdefault(place, []).append(bool(result.em))
+    rows, bars = [], []
+    for name, by_run in sorted(groups.items()):
+        means = {place: bootstrap_ci(right) for place, right in by_run.items()}
+        cells = (f"{means[p]} of {len(by_run[p])}" if p in means else NONE for p in range(len(runs)))
+        rows.append((name, *cells))
+        bars += [Bar(f"{name}, {runs[p].name}" if len(runs) > 1 else name, mean, p) for p, mean in means.items()]
+    table = Table(("", *(run.name for run in runs)), tuple(rows))
+    return Section(title, (table, Drawing(bars_svg(bars, "exact match"))))
+
+
+def _errors(runs: Sequence[Run]) -> Section:
+    classes = [[each.error_class for each in judge(run.results)] for run in runs]
+    rows = tuple((kind.value, *(str(found.count(kind)) for found in classes)) for kind in ErrorClass)
+    return Section("What became of the questions", (Table(("", *(run.name for run in runs)), rows),))
+
+
+def _costs(runs: Sequence[Run]) -> Section:
+    rows: list[tuple[str, _Cell]] = [
+        ("LM calls a question", lambda run: f"{run.summary.effort.lm_calls / run.summary.n:.1f}"),
+        ("prompt tokens", lambda run: f"{run.summary.effort.prompt_tokens:,}"),
+        ("of which from the prefix cache", lambda run: f"{run.summary.effort.cached_share:.0%}"),
+        ("generated tokens", lambda run: f"{run.summary.effort.completion_tokens:,}"),
+        ("seconds a question, mean", lambda run: f"{run.summary.effort.seconds_mean:.1f}"),
+        ("median", lambda run: f"{run.summary.effort.seconds_median:.1f}"),
+        ("longest", lambda run: f"{run.summary.effort.seconds_max:.1f}"),
+        ("seconds in all", lambda run: f"{run.summary.effort.wall_seconds:.0f}"),
+    ]
+    return Section("Costs", (_side_by_side(runs, rows),))
+
+
+def _published(runs: Sequence[Run]) -> Section:
+    header = ("system", "measure", "published", "published on", "our program", "ours, on our own questions")
+
+    def row(each: Published) -> tuple[str, ...]:
+        ours = [run for run in runs if each.program and run.program == each.program]
+        values = "; ".join(f"{run.summary.em} ({run.name}: {run.data}; {run.model})" for run in ours)
+        return (each.system, each.measure, each.value, each.data, each.program or NONE, values or NONE)
+
+    return Section(
+        "Published results",
+        (
+            "The published numbers are of other questions, and of other models and corpora, than ours: the two columns "
+            "must not be compared as if they were one. A dash: no run of that kind is in this report.",
+            Table(header, tuple(map(row, SYSTEMS)), "Systems, open questions"),
+            Table(header, tuple(map(row, AGREEMENT)), "MedHopper's ablations"),
+            Table(header, tuple(map(row, CHOICE)), "Multiple choice"),
+        ),
+    )
+
+
+def _not_right(run: Run) -> Section:
+    header = ("QIDX", "question", "class", "answer", "last draft", "gold", "quoted, or the error")
+    wrong = [each for each in judge(run.results) if each.error_class is not ErrorClass.RIGHT]
+    rows = tuple(
+        (
+            *(each.result.id, each.result.question, each.error_class.value, each.result.answer or NONE),
+            *(each.result.draft or NONE, " | ".join(each.result.gold.golds), each.result.error or _quoted(each.result)),
+        )
+        for each in wrong
+    )
+    return Section(f"Not right: {run.name}", (Table(header, rows),), folded=True)
+
+
+def _quoted(result: Result) -> str:
+    """The quote with the title of the passage that holds it; the quote may begin with that title."""
+    quote = result.quote.strip(" .…")
+    titles = [passage.title for passage in result.evidence if quote in f"{passage.title}: {passage.text}"]
+    return f"{titles[0]}: “{result.quote}”" if quote and titles else result.quote or NONE
+
+
+def _share(share: Share) -> str:
+    return NONE if share.share is None else f"{share.share:.3f} of {share.n}"

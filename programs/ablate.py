@@ -1,0 +1,114 @@
+"""Run an ablation over questions with gold answers: ``python programs/ablate.py --help``."""
+
+from __future__ import annotations
+
+import logging
+import re
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from medhop_dspy.cli import run
+from medhop_dspy.cli.options import Override, Preset, SettingsFile, load_settings
+from medhop_dspy.errors import InputError
+from medhop_dspy.evaluation.exports import DISCLAIMER
+
+if TYPE_CHECKING:
+    from medhop_dspy.evaluation.runner import Progress
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+
+
+@app.command()
+def ablate(
+    data: Annotated[Path, typer.Argument(help="JSONL with gold answers, such as data/dev.jsonl.")],
+    out: Annotated[Path, typer.Option(help="Folder of all runs. An interrupted ablation goes on in its folder.")],
+    configurations: Annotated[
+        str, typer.Option(help='Groups (paper, all, factorial) and names, such as "paper lexical".')
+    ] = "paper",
+    seeds: Annotated[str, typer.Option(help='Such as "42 43 44 45 46"; several show how far answers repeat.')] = "42",
+    limit: Annotated[int | None, typer.Option(min=1, help="Only the first questions.")] = None,
+    min_hops: Annotated[int, typer.Option(min=0, help="Only questions with this many hops or more.")] = 0,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Questions asked at once; default: the model server's slots.")
+    ] = None,
+    order: Annotated[
+        Literal["evidence", "file"], typer.Option(help="evidence: kindred questions together; file: as they stand.")
+    ] = "evidence",
+    preset: Preset = None,
+    settings_file: SettingsFile = None,
+    override: Override = None,
+) -> None:
+    """Ask each configuration every question of DATA with every seed, into OUT/NAME/seed-N.
+
+    Prints tables of exact match, differences from `full` with their tests, cost, and agreement between seeds, and
+    writes them to OUT/ablations.json. `full` is the program with the settings as given; one model server serves all.
+    """
+    from medhop_dspy.evaluation import ablations, runner
+    from medhop_dspy.evaluation.ablation_runs import SharedParts, run_ablations
+    from medhop_dspy.evaluation.ablation_table import as_markdown, tabulate, write_table
+    from medhop_dspy.evaluation.datasets import read_gold
+    from medhop_dspy.evaluation.run_folder import DataFile
+    from medhop_dspy.lm.connect import connect, quiet_dspy
+    from medhop_dspy.lm.serve import model_server
+
+    quiet_dspy()
+    questions = runner.choose(read_gold(data), limit=limit, min_hops=min_hops)
+    chosen, numbers = ablations.choose(_words(configurations)), _seeds(seeds)
+    settings = load_settings(preset, settings_file, override)
+    with SharedParts(settings) as parts, model_server(settings) as served:
+        ablated, skipped = run_ablations(
+            chosen,
+            numbers,
+            questions,
+            out,
+            served,
+            build=parts.build,
+            make_lm=connect,
+            watch=_watch,
+            data=DataFile.of(data),
+            workers=workers,
+            order=order,
+        )
+    ablation = tabulate(ablated, skipped, numbers, data.name)
+    write_table(out, ablation)
+    typer.echo(as_markdown(ablation))
+    typer.echo(DISCLAIMER)
+    raise typer.Exit(int(ablation.failed > 0) or next((each.exit_code for each in skipped if each.exit_code), 0))
+
+
+@contextmanager
+def _watch(name: str, seed: int) -> Iterator[Callable[[Progress], None]]:
+    """A headline and the progress of one run, on standard error."""
+    from medhop_dspy.evaluation.live import live_progress
+
+    typer.echo(f"{name}, seed {seed}", err=True)
+    with live_progress() as progress:
+        yield progress
+
+
+def _words(text: str) -> list[str]:
+    return re.split(r"[\s,]+", text.strip(" ,\t\n")) if text.strip(" ,\t\n") else []
+
+
+def _seeds(text: str) -> list[int]:
+    words = _words(text)
+    if not words or not all(re.fullmatch("[0-9]+", word) for word in words):
+        raise InputError(f"seeds are {text!r}, wanted whole numbers from 0", hint='For example: --seeds "42 43 44".')
+    return [int(word) for word in words]
+
+
+def main() -> None:
+    """Entry point."""
+    logging.basicConfig(stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ended from outside, a run writes its summary too
+    run(app, "ablate")
+
+
+if __name__ == "__main__":
+    main()

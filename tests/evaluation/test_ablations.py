@@ -1,0 +1,540 @@
+"""Ablations: every override does something, runs are shared and resumed, numbers are those of their definition."""
+
+import doctest
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import combinations, cycle, product
+from statistics import fmean
+
+import dspy
+import pytest
+from typer.testing import CliRunner
+
+from medhop_dspy.answers import normalise
+from medhop_dspy.errors import ArtefactError, InputError, SettingsError
+from medhop_dspy.evaluation import ablations, determinism
+from medhop_dspy.evaluation.ablation_runs import Ablated, SharedParts, run_ablations
+from medhop_dspy.evaluation.ablation_table import TABLE, as_markdown, tabulate, unresolved, write_table
+from medhop_dspy.evaluation.ablations import CONFIGURATIONS, EXTRA, FACTORIAL, FULL, PAPER, VALIDATORS, choose
+from medhop_dspy.evaluation.published import AGREEMENT
+from medhop_dspy.evaluation.results import Result, read_results
+from medhop_dspy.evaluation.validators import effects, overlaps
+from medhop_dspy.pipelines.program import as_record
+from medhop_dspy.rows import csv_records, read_utf8
+from medhop_dspy.settings import PRESETS, Settings
+from medhop_dspy.trace import Attempt, Trace, Verdict
+from tests.conftest import ROOT, prompt_of
+from tests.evaluation.worlds import QUESTIONS, reply
+from tests.lm.conftest import MODEL, completion
+from tests.pipelines.conftest import FACTS, MULTIHOP, script
+from tests.retrieval.tiny_cross_encoder import write_cross_encoder
+from tests.retrieval.tiny_encoder import make_encoder
+
+RERANKERS = {
+    "ms-marco-MiniLM-L-12-v2": ("flashrank-MiniLM-L-12-v2_Q.onnx", 1.0),
+    "ms-marco-MultiBERT-L-12": ("flashrank-MultiBERT-L12_Q.onnx", -1.0),
+}
+WORDS = sorted({word for text in FACTS.values() for word in normalise(text).split()})
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    """Settings over a real index of 120 pages, with minute models that need no download."""
+    from medhop_dspy.retrieval.embedding import Embedder
+    from medhop_dspy.retrieval.index import Index
+
+    home = tmp_path_factory.mktemp("home")
+    pages = FACTS | {f"Page {n}": f"Page {n} is about {' '.join(WORDS[n % 40 : n % 40 + 6])}." for n in range(112)}
+    lines = [{"id": title, "title": title, "url": "", "text": text} for title, text in pages.items()]
+    (home / "corpus.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    for name, (onnx, overlap) in RERANKERS.items():
+        write_cross_encoder(home / "models" / name, onnx, WORDS, overlap=(overlap,))
+    settings = Settings(
+        home=home, index=str(home / "index"), embedder=str(make_encoder(home / "encoder")), orphanet=None,
+        reranker="none", chunk_size=64, chunk_overlap=8, evidence=6, hop_evidence=2, pool=12, candidates=8,
+    )  # fmt: skip
+    Index.build(settings.index, home / "corpus.jsonl", Embedder.from_settings(settings), settings)[0].close()
+    return settings
+
+
+@pytest.fixture(scope="module")
+def parts(world):
+    with SharedParts(world.replace(orphanet=ROOT / "data" / "orphanet")) as opened:
+        yield opened
+
+
+class Recording:
+    """A retriever that keeps what it was asked for."""
+
+    def __init__(self, inner):
+        self.inner = inner
+        self.asked = []
+
+    def search(self, queries, k, rerank_query=None):
+        self.asked.append((tuple(queries), k, rerank_query))
+        return self.inner.search(queries, k, rerank_query)
+
+
+def observe(program, lm, engine, question):
+    """Every prompt, every search, and all that is reported of one question, times aside."""
+    program.retriever = Recording(program.retriever)
+    with dspy.context(lm=lm):
+        record = as_record(program(question=question))
+    for timed in (record, record["trace"]):
+        timed.pop("seconds")
+    record["trace"].pop("calls")
+    return [prompt_of(r) for r in engine.requests], program.retriever.asked, record
+
+
+# ---------------------------------------------------------------- every override does something
+
+DRAFT, HOP = "Answer the question from the evidence. Give", "Answer the question from the evidence with one"
+PLAN = "Split the question"
+NEVER = {DRAFT: "fibrillin gene region nine", HOP: "unknown"}
+TWO_HOPS = {HOP: ["FBN1", "chromosome 15"]}
+ONE_SEARCH = {"Classify": '{"strategy": "direct", "answer_type": "yes_no"}', DRAFT: "yes"}
+DIRECT = "Is FBN2 a gene?"
+DISORDERS = "amyotrophic lateral sclerosis, Bardet-Biedl syndrome, osteogenesis imperfecta type 3 and Gaucher disease"
+GENES = f"Which gene is mutated in {DISORDERS}?"
+GENE_HOP = {
+    "Classify": '{"strategy": "multihop", "answer_type": "gene"}',
+    PLAN: '{"hops": [{"question": "Which gene is mutated in Marfan syndrome?", "type": "gene"}]}',
+}
+TABLES = {"orphanet": ROOT / "data" / "orphanet"}
+OCHRONOSIS = {
+    PLAN: '{"hops": [{"question": "What is the disease with blue-black pigmentation?", "type": "disease"}]}',
+    HOP: "blue-black pigmentation",
+}
+WIDE = {"evidence": 100, "pool": 200, "candidates": 100, "context_tokens": 16_000}
+ONE_CHECK = dict.fromkeys([*VALIDATORS.values(), "use_quote_check", "use_repair"], False)
+
+# For each setting that a configuration sets: other values of it, and a question where it shows.
+SCENARIOS = {
+    "candidates": ((5,), DIRECT, ONE_SEARCH, WIDE),
+    "search": (("similarity", "mmr"), DIRECT, ONE_SEARCH, {"mmr_fetch": 50}),
+    "mmr_lambda": ((0.0,), DIRECT, ONE_SEARCH, {"search": "mmr"}),
+    "mmr_fetch": ((8,), DIRECT, ONE_SEARCH, {"search": "mmr", "mmr_lambda": 0.1}),
+    "lexical": ((False, True), DIRECT, ONE_SEARCH, {}),
+    "pool": ((6,), DIRECT, ONE_SEARCH, {"reranker": "flashrank", "candidates": 100}),
+    "evidence": ((6,), DIRECT, ONE_SEARCH, WIDE),
+    "hop_evidence": ((1,), MULTIHOP, TWO_HOPS, {**WIDE, "evidence": 20}),
+    "neighbours_of": ((0, 1), DIRECT, ONE_SEARCH, {}),
+    "reranker": (("none", "flashrank"), DIRECT, ONE_SEARCH, {}),
+    "reranker_model": (tuple(RERANKERS), MULTIHOP, TWO_HOPS, {"reranker": "flashrank"}),
+    "plan_by": (("model", "rules"), MULTIHOP, TWO_HOPS, {}),
+    "max_hops": ((0,), MULTIHOP, TWO_HOPS, {}),
+    "titles_answer_hops": ((False, True), MULTIHOP, OCHRONOSIS, {**WIDE, "candidates": 400, "reranker": "flashrank"}),
+    "max_repairs": ((0,), MULTIHOP, NEVER, {}),
+    "use_repair": ((False, True), MULTIHOP, NEVER, {}),
+    "use_model_judges": ((False, True), DIRECT, ONE_SEARCH, {}),
+    "use_generic_filter": ((False, True), "What is mutated in Marfan syndrome?", {DRAFT: "gene"}, ONE_CHECK),
+    "use_type_check": ((False, True), MULTIHOP, {DRAFT: "connective tissue"}, ONE_CHECK),
+    "use_grounding_check": ((False, True), MULTIHOP, {DRAFT: "Chromosome 21"}, ONE_CHECK),
+    "use_self_reference_check": (
+        (False, True), "What disorder is Marfan syndrome?", {DRAFT: "Marfan syndrome"}, ONE_CHECK
+    ),
+    "use_quote_check": ((False, True), "What is the half-life of digoxin?", {DRAFT: "36 hours"}, {**ONE_CHECK, **WIDE}),
+    "use_expansion": ((False, True), GENES, GENE_HOP, TABLES),
+    "use_gene_hints": ((False, True), GENES, GENE_HOP, TABLES),
+    "expansion_disorders": ((1,), GENES, GENE_HOP, TABLES),
+    "expansion_genes": ((1,), GENES, GENE_HOP, TABLES),
+    "expansion_terms": ((1,), GENES, GENE_HOP, {**TABLES, "expansion_queries": 20}),
+    "expansion_queries": ((1,), GENES, GENE_HOP, {**TABLES, "expansion_terms": 20}),
+    "expansion_rerank": ((0,), GENES, GENE_HOP, {**TABLES, "expansion_terms": 20}),
+    "gene_candidates": ((1,), GENES, GENE_HOP, TABLES),
+    "unvalidated": (("null", "draft"), MULTIHOP, NEVER, {"use_repair": False}),
+}  # fmt: skip
+OVERRIDES = {(name, value) for each in CONFIGURATIONS.values() for name, value in each.overrides.items()}
+
+
+def scripted(changes):
+    """The script with ``changes``; a list is answered in turn."""
+    turns = {start: cycle(value) for start, value in changes.items() if isinstance(value, list)}
+    return script(changes | {start: lambda request, turn=turn: next(turn) for start, turn in turns.items()})
+
+
+@pytest.mark.parametrize(("name", "value"), sorted(OVERRIDES - {("index_search", "exact"), ("index_search", "hnsw")},
+                                                   key=str))  # fmt: skip
+def test_every_override_changes_what_is_asked_searched_or_reported(name, value, world, parts, scripted_lm):
+    others, question, changes, base = SCENARIOS[name]
+    other = next(other for other in others if other != value)
+    seen = []
+    for each in (other, value):
+        settings = world.replace(**{**base, name: each})
+        seen.append(observe(parts.build("medhopper", settings), *scripted_lm(scripted(changes)), question))
+    assert seen[0] != seen[1]
+
+
+@pytest.mark.parametrize("kind", ["exact", "hnsw"])
+def test_the_kind_of_search_decides_whether_all_vectors_are_read(kind, world, tmp_path):
+    place = shutil.copytree(world.index, tmp_path / "index", ignore=shutil.ignore_patterns("exact"))
+    settings = replace_index(world, place, kind)
+    with SharedParts(settings) as opened:
+        found = opened.build("medhopper", settings).retriever.search([MULTIHOP], 3)
+    assert len(found) == 3
+    assert (place / "exact").exists() is (kind == "exact")
+
+
+def replace_index(settings, place, kind):
+    return CONFIGURATIONS["hnsw"].apply(settings.replace(index=str(place))).replace(index_search=kind)
+
+
+@pytest.mark.parametrize("configuration", [*PAPER[1:], *EXTRA], ids=lambda each: each.name)
+def test_every_configuration_is_another_program_or_other_settings(configuration, world):
+    base = world.replace(**TABLES, reranker="flashrank")
+    changed = configuration.apply(base).digest() != base.digest()
+    assert changed is (configuration.program == "medhopper")
+
+
+# ---------------------------------------------------------------- the table of configurations
+
+
+def test_the_papers_fourteen_are_all_there_and_names_are_unique():
+    assert len(PAPER) == 14
+    assert len({each.name for each in (*PAPER, *EXTRA, *FACTORIAL)}) == 14 + len(EXTRA) + 16
+    published = {"full_pipeline" if each.name == FULL else each.name for each in PAPER}
+    assert len(published) == 14
+
+
+def test_the_names_are_those_of_the_published_answers(shared):
+    names = {path.name.split("__")[1] for path in (shared / "medhopqa" / "ablations").glob("*.csv")}
+    assert {"full_pipeline" if each.name == FULL else each.name for each in PAPER} == names
+
+
+def test_the_published_agreement_is_that_of_the_published_answers(shared):
+    answers = {}
+    for path in (shared / "medhopqa" / "ablations").glob("*.csv"):
+        rows = csv_records(read_utf8(path), path, ("QIDX", "Answer"))
+        answers[path.name.split("__")[1]] = {row["qidx"]: normalise(row["answer"]) for _, row in rows}
+
+    def same(first, second):
+        both = answers[first].keys() & answers[second].keys()
+        assert len(both) == 1000
+        return fmean(answers[first][name] == answers[second][name] for name in both)
+
+    with_full = [same("full_pipeline", name) for name in answers if name != "full_pipeline"]
+    trio = ("orpha_expansion_cap5", "orpha_expansion_cap20", "orpha_gene_hints_off")
+    assert f"{min(with_full):.1%} to {max(with_full):.1%}".replace("%", " %") == AGREEMENT[0].value
+    assert {same(*pair) for pair in combinations(trio, 2)} == {1.0} and AGREEMENT[1].value == "100 %"
+
+
+def test_a_preset_brings_all_its_values_and_leaves_model_and_index(world):
+    for name, values in PRESETS.items():
+        applied = CONFIGURATIONS[f"preset_{name}"].apply(world)
+        kept = {"backend", "lm_model", "context_tokens", "embedder", "embed_title"}
+        assert all(getattr(applied, field) == value for field, value in values.items() if field not in kept)
+        assert all(getattr(applied, field) == getattr(world, field) for field in (*kept, "home", "index", "chunk_size"))
+        assert applied.plan_by == values.get("plan_by", "model")  # also where the settings before said otherwise
+
+
+@pytest.mark.parametrize(
+    ("base", "name", "expected"),
+    [
+        ({"evidence": 20, "hop_evidence": 20, "pool": 200}, "rerank_topn_10", (10, 10, 200)),
+        ({"evidence": 20, "hop_evidence": 20, "pool": 200}, "rerank_topn_30", (30, 30, 200)),
+        ({"evidence": 12, "hop_evidence": 4, "pool": 24}, "rerank_topn_10", (10, 4, 24)),
+        ({"evidence": 12, "hop_evidence": 4, "pool": 24}, "rerank_topn_30", (30, 4, 30)),
+    ],
+)
+def test_what_is_bound_to_the_evidence_follows(base, name, expected):
+    applied = CONFIGURATIONS[name].apply(Settings(**base))
+    assert (applied.evidence, applied.hop_evidence, applied.pool) == expected
+
+
+def test_overrides_are_validated_again():
+    with pytest.raises(SettingsError, match="evidence"):
+        ablations.Configuration("x", "x", {"evidence": 0}).apply(Settings())
+
+
+def test_choosing():
+    assert [each.name for each in choose(["lexical", "hnsw", "lexical"])] == [FULL, "lexical", "hnsw"]
+    assert choose(["paper"]) == list(PAPER)
+    assert len(choose(["all"])) == len(PAPER) + len(EXTRA)
+    assert len(choose(["factorial"])) == 17
+    with pytest.raises(InputError, match="unknown configuration 'fool'"):
+        choose(["fool"])
+    with pytest.raises(InputError, match="no configuration"):
+        choose([])
+
+
+@pytest.mark.parametrize("module", [ablations, determinism])
+def test_examples_in_docstrings(module):
+    assert doctest.testmod(module).failed == 0
+
+
+# ---------------------------------------------------------------- running
+
+
+@contextmanager
+def unwatched(name, seed):
+    yield lambda state: None
+
+
+@pytest.fixture
+def run(world, parts, scripted_lm, tmp_path):
+    """``run(names, seeds, **overrides)`` -> (ablated, skipped, engines); a model that errs at odd seeds."""
+
+    def start(names, seeds, questions=QUESTIONS, opened=parts, first=None, **overrides):
+        engines = []
+
+        def make_lm(settings):
+            def answers(request):
+                if "What is the half-life" in prompt_of(request) and settings.seed % 2:
+                    return "40 hours"
+                if first and QUESTIONS[0].text in prompt_of(request) and "as short as possible" in prompt_of(request):
+                    return first
+                return script({DRAFT: reply})(request)
+
+            lm, engine = scripted_lm(answers)
+            engines.append(engine)
+            return lm
+
+        settings = world.replace(**{"lm_cache": True, "max_hops": 0, **WIDE, "candidates": 400, **overrides})
+        found = run_ablations(
+            choose(names), seeds, questions, tmp_path / "runs", settings,
+            build=opened.build, make_lm=make_lm, watch=unwatched,
+        )  # fmt: skip
+        return *found, engines
+
+    return start
+
+
+def test_each_seed_is_asked_anew_and_a_second_call_asks_nothing(run, tmp_path):
+    ablated, skipped, engines = run(["single_pass"], [42, 43])
+    assert [each.configuration.name for each in ablated] == [FULL, "single_pass"]
+    assert skipped == []
+    assert len(engines) == 2 and min(len(engine.requests) for engine in engines) > 8
+    assert ablated[1].runs[1][2].answer == "40 hours" != ablated[1].runs[0][2].answer
+    manifest = json.loads((tmp_path / "runs" / "full" / "seed-43" / "run.json").read_text())
+    assert (manifest["settings"]["seed"], manifest["settings_digest"]) == (43, manifest["settings_digest"])
+    again, _, engines = run(["single_pass"], [42, 43])
+    assert [engine.requests for engine in engines] == [[], []]
+    assert again == ablated
+
+
+def test_what_is_the_same_is_run_once_and_what_cannot_be_run_is_named(run, world, tmp_path):
+    names = ["answer_draft", "orpha_expansion_off", "preset_paper"]
+    with SharedParts(world) as opened:
+        ablated, skipped, _ = run(names, [42], opened=opened, unvalidated="draft", home=tmp_path)
+    assert [(each.configuration.name, each.same_as) for each in ablated] == [(FULL, ""), ("answer_draft", FULL)]
+    assert ablated[0].runs == ablated[1].runs
+    assert not (tmp_path / "runs" / "answer_draft").exists()
+    reasons = {each.configuration.name: (each.reason, each.exit_code) for each in skipped}
+    assert "no rare-disease tables" in reasons["orpha_expansion_off"][0] and reasons["orpha_expansion_off"][1] == 0
+    assert reasons["preset_paper"][1] == ArtefactError.exit_code
+
+
+def test_the_reference_must_run(world, scripted_lm, tmp_path):
+    with SharedParts(world.replace(embedder=str(tmp_path))) as parts, pytest.raises(ArtefactError):
+        run_ablations(
+            choose(["lexical"]), [42], QUESTIONS, tmp_path / "runs", world,
+            build=parts.build, make_lm=lambda settings: scripted_lm(reply)[0], watch=unwatched,
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize("seeds", [[], [42, 42]])
+def test_seeds_are_different(run, seeds):
+    with pytest.raises(InputError, match="wanted at least one, each once"):
+        run([FULL], seeds)
+
+
+# ---------------------------------------------------------------- numbers
+
+
+def result(name, answer, right, **fields):
+    gold = replace(QUESTIONS[0], id=name)
+    return Result(gold, "k", "answered", answer=answer, draft=answer or "", em=right, lm_calls=3, seconds=2.0, **fields)
+
+
+def failed(name):
+    return Result(replace(QUESTIONS[0], id=name), "k", "failed", error="ReplyError: x", failed_in="program")
+
+
+def test_determinism_by_its_definition():
+    runs = [
+        [result("1", "a", True), result("2", "b", False), result("3", None, False), result("4", "x", True)],
+        [result("1", "a", True), result("2", "c", True), result("3", None, False), failed("4")],
+    ]
+    found = determinism.determinism(runs)
+    assert (found.runs, found.n, found.identical, found.agreement) == (2, 3, 2 / 3, 2 / 3)
+    assert found.kappa == pytest.approx((2 / 3 - 2 / 9) / (1 - 2 / 9))
+    assert found.em_sd == 0.0
+    same = determinism.determinism([runs[0], runs[0], runs[0]])
+    assert (same.identical, same.kappa, same.em_sd) == (1.0, 1.0, 0.0)
+    other = [*runs[0][:3], result("4", "y", False)]
+    assert determinism.determinism([runs[0], other]).em_sd == pytest.approx(0.25 / 2**0.5)
+    with pytest.raises(InputError, match="at least 2"):
+        determinism.determinism(runs[:1])
+    with pytest.raises(InputError, match="answered in all"):
+        determinism.determinism([runs[0], [failed("1")]])
+
+
+def cells(outcome):
+    """Sixteen cells of three questions; ``outcome`` gets what is on as +1 and -1."""
+    table = {}
+    for signs in product((1, -1), repeat=4):
+        on = dict(zip(VALIDATORS, signs, strict=True))
+        table[frozenset(v for v in VALIDATORS if on[v] == 1)] = [outcome(on)] * 3
+    return table
+
+
+def test_effects_by_their_definition():
+    found = effects(cells(lambda on: 0.5 + on["generic"] / 8 - on["generic"] * on["kind"] / 16))
+    values = {each.validators: each.em.mean for each in found}
+    assert len(values) == 4 + 6
+    assert values["generic",] == 0.25 and values["generic", "kind"] == -0.125
+    assert {v for k, v in values.items() if k not in {("generic",), ("generic", "kind")}} == {0.0}
+    assert unresolved(found[0].em, 3) == "" and unresolved(found[1].em, 3) == "not resolved at n = 3"
+
+
+def test_two_checks_that_do_the_same_overlap():
+    """Either check alone gains all there is to gain."""
+    found = effects(cells(lambda on: float(on["generic"] == 1 or on["kind"] == 1)))
+    values = {each.validators: each.em.mean for each in found}
+    assert values["generic",] == values["kind",] == 0.5
+    assert values["generic", "kind"] == -0.5
+
+
+def test_an_incomplete_factorial_is_refused():
+    table = cells(lambda on: 1.0)
+    with pytest.raises(InputError, match="1 of the 16 combinations"):
+        effects({on: y for on, y in table.items() if on})
+    with pytest.raises(InputError, match="questions differ"):
+        effects({**table, frozenset(): [1.0]})
+
+
+def drafted(name, draft, *verdicts):
+    attempts = (Attempt(0, (), (), draft, tuple(Verdict(check, False, "python") for check in verdicts)),)
+    return result(name, None, False, trace=Trace("q", attempts=attempts))
+
+
+def test_overlap_counts_first_drafts_that_both_refuse():
+    alone = {
+        "generic": [[drafted("1", "gene", "type"), drafted("2", "x"), drafted("3", "gene", "type")]],
+        "kind": [[drafted("1", "gene", "type"), drafted("2", "x", "type"), drafted("3", "protein", "type")]],
+        "grounding": [[drafted("1", "gene", "quote"), drafted("2", "x", "grounding"), drafted("3", "")]],
+        "self_reference": [[failed("1")]],
+    }
+    drafts, refused, pairs = overlaps(alone)
+    assert drafts == 4  # gene, x, gene and protein
+    assert refused == {"generic": 2, "kind": 3, "grounding": 1, "self_reference": 0}
+    found = {each.validators: (each.both, each.either, each.share) for each in pairs}
+    assert found["generic", "kind"] == (1, 4, 0.25)
+    assert found["kind", "grounding"] == (1, 3, 1 / 3)
+    assert found["grounding", "self_reference"] == (0, 1, 0.0)
+
+
+def test_the_tables_of_a_factorial(run, tmp_path):
+    """The first question's answer is right by a synonym that no passage holds: only the grounding check refuses it."""
+    questions = [replace(QUESTIONS[0], synonyms=("MFS1",)), *QUESTIONS[1:2]]
+    ablated, skipped, _ = run(["factorial", "orpha_expansion_off"], [42], questions, first="MFS1")
+    ablation = tabulate(ablated, skipped, [42], "dev.jsonl")
+    rows = {row.name: row for row in ablation.rows}
+    full, everything, none = rows[FULL], rows["checks-generic-kind-grounding-self_reference"], rows["checks-none"]
+    assert (full.em.mean, full.against_full, full.same_answers, full.withheld, full.failed) == (0.5, None, None, 0.5, 0)
+    assert everything.same_as == FULL and everything.note == "same settings as full"
+    assert (none.em.mean, none.against_full.difference.mean, none.same_answers, none.withheld) == (1.0, 0.5, 0.5, 0.0)
+    assert (none.against_full.gained, none.against_full.lost, none.seeds) == (1, 0, None)
+    values = {each.validators: each.em.mean for each in ablation.factorial.effects}
+    assert values.pop(("grounding",)) == -0.5
+    assert set(values.values()) == {0.0} and len(values) == 9
+    assert ablation.factorial.drafts == 2
+    assert ablation.factorial.refused == {"generic": 0, "kind": 0, "grounding": 1, "self_reference": 0}
+
+    text = as_markdown(ablation)
+    assert "2 questions of dev.jsonl, seeds 42." in text and "not resolved at n = 2" in text
+    assert "Not run: orpha_expansion_off: no rare-disease tables" in text
+    assert "| generic x kind" in text and "## Between seeds" not in text
+    write_table(tmp_path, ablation)
+    saved = json.loads((tmp_path / TABLE).read_text())
+    assert saved["rows"][0]["em"]["mean"] == 0.5
+    assert saved["rows"][1]["note"] == "same settings as full"
+    assert saved["factorial"]["refused"]["grounding"] == 1
+    assert saved["skipped"].keys() == {"orpha_expansion_off"}
+
+
+def test_questions_count_as_right_if_most_seeds_are():
+    """Right at 3, 2, 1 and 0 of three seeds, against never."""
+    full = Ablated(CONFIGURATIONS[FULL], (tuple(result(n, "x", False) for n in "1234"),) * 3)
+    runs = tuple(tuple(result(n, "a", n not in wrong) for n in "1234") for wrong in ("4", "43", "432"))
+    other = Ablated(CONFIGURATIONS["lexical"], runs)
+    row = tabulate([full, other], [], [1, 2, 3], "x").rows[1]
+    assert row.em.mean == row.against_full.difference.mean == pytest.approx(0.5)
+    assert (row.against_full.gained, row.against_full.lost) == (2, 0)
+    assert row.seeds.em_sd == pytest.approx(0.25)
+    assert "| lexical " in as_markdown(tabulate([full, other], [], [1, 2, 3], "x")).split("## Between seeds")[1]
+
+
+# ---------------------------------------------------------------- the script
+
+
+@pytest.fixture(scope="module")
+def command():
+    spec = importlib.util.spec_from_file_location("ablate", ROOT / "programs" / "ablate.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.app
+
+
+@pytest.fixture
+def data(tmp_path):
+    path = tmp_path / "dev.jsonl"
+    rows = [{"QIDX": q.id, "Question": q.text, "answer": q.answer} for q in QUESTIONS[:2]]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--configurations", "fool"], "unknown configuration 'fool'"),
+        (["--configurations", " , "], "no configuration"),
+        (["--seeds", "4x"], "seeds are '4x'"),
+        (["--seeds", ""], "seeds are ''"),
+        (["--min-hops", "5"], "none of the 2 questions"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_before_anything_is_opened(command, data, tmp_path, arguments, message):
+    done = CliRunner().invoke(command, [str(data), "--out", str(tmp_path / "out"), *arguments])
+    assert isinstance(done.exception, InputError) and message in str(done.exception)
+    assert not (tmp_path / "out").exists()
+
+
+def test_as_a_process_an_expected_error_is_one_message_and_its_exit_code(data, tmp_path):
+    line = [sys.executable, "programs/ablate.py", data, "--out", tmp_path, "--configurations", "fool"]
+    done = subprocess.run(line, capture_output=True, text=True, check=False, cwd=ROOT, timeout=60)
+    assert (done.returncode, done.stdout) == (InputError.exit_code, "")
+    assert done.stderr.startswith("ablate: unknown configuration 'fool'") and "Traceback" not in done.stderr
+
+
+def test_the_script_from_end_to_end_and_once_more(command, world, data, make_remote, tmp_path, monkeypatch):
+    for name in [name for name in os.environ if name.startswith("MEDHOP_")]:
+        monkeypatch.delenv(name)
+    remote = make_remote()
+    remote.replies = [completion("FBN1")]
+    chosen = {
+        **{"home": tmp_path, "index": world.index, "embedder": world.embedder, "chunk_size": 64, "chunk_overlap": 8},
+        **{"reranker": "none", "backend": "openai", "retries": 0, "lm_url": remote.url, "lm_model": MODEL},
+    }
+    settings = [part for name, value in chosen.items() for part in ("--set", f"{name}={value}")]
+    names = "single_pass hnsw preset_paper orpha_gene_hints_off"
+    line = [str(data), "--out", str(tmp_path / "out"), "--seeds", "42, 43", "--configurations", names, *settings]
+
+    done = CliRunner().invoke(command, line)
+    assert done.exit_code == ArtefactError.exit_code, done.output  # FlashRank's model is not in this home
+    assert "hnsw, seed 43" in done.stderr and "hnsw, seed" not in done.stdout
+    assert done.stdout.startswith("# Ablation") and "Not a medical device." in done.stdout
+    assert "Not run: preset_paper: " in done.stdout
+    saved = json.loads((tmp_path / "out" / TABLE).read_text())
+    assert [row["name"] for row in saved["rows"]] == [FULL, "single_pass", "hnsw"]
+    assert saved["skipped"].keys() == {"preset_paper", "orpha_gene_hints_off"}
+    assert len(read_results(tmp_path / "out" / "hnsw" / "seed-43")) == 2
+    asked = remote.requests
+    again = CliRunner().invoke(command, line)
+    assert (again.exit_code, again.stdout, remote.requests) == (done.exit_code, done.stdout, asked)

@@ -1,0 +1,64 @@
+"""Which demos there are, in which order, and which are refused."""
+
+import dspy
+import pytest
+
+from medhop_dspy import saving
+from medhop_dspy.errors import ProgramError
+from medhop_dspy.evaluation.demonstrations import check_demos, predictor_examples, tidy_demos
+from medhop_dspy.evaluation.predictor_metrics import PredictorCall, RecordedRun
+from medhop_dspy.evaluation.records import GoldQuestion
+from tests.evaluation.compile_world import QUESTIONS, program
+
+FIELDS = {"question": "Q?", "known": [], "constraints": [], "rule": "r", "answer_type": "gene", "answer": "FBN1"}
+
+
+def judged(number, answer, verdict):
+    gold = GoldQuestion(str(number), f"Which gene is number {number}?", "FBN1")
+    inputs = {"question": gold.text, "evidence": ["FBN1: x"], "answer": answer, "quote": "q" * number}
+    return RecordedRun(gold, answer, (PredictorCall("judge_grounding", inputs, {"supported": verdict}),))
+
+
+def test_examples_alternate_between_verdicts_shortest_first_and_wrong_verdicts_are_mended():
+    runs = [judged(3, "FBN1", "yes"), judged(2, "FBN1", "yes"), judged(1, "FBN1", "no"), judged(4, "FBN2", "yes")]
+    examples = predictor_examples(runs)["judge_grounding"]
+    assert [(len(each.quote), each.supported) for each in examples] == [(1, "yes"), (4, "no"), (2, "yes"), (3, "yes")]
+
+
+def test_the_same_example_comes_once():
+    assert len(predictor_examples([judged(1, "FBN1", "yes")] * 3)["judge_grounding"]) == 1
+
+
+def test_a_demo_keeps_the_fields_of_its_predictor_and_no_evidence():
+    made = program()
+    made.draft.demos = [
+        dspy.Example(augmented=True, evidence=["FBN1: x"], **FIELDS),
+        dspy.Example(question="a question with an answer of another field", gold="FBN1"),
+    ]
+    tidy_demos(made)
+    assert [demo.toDict() for demo in made.draft.demos] == [FIELDS]
+
+
+@pytest.mark.parametrize(
+    ("demo", "message"),
+    [
+        ({"question": QUESTIONS[3].text.upper()}, "a demo of draft holds test question 3"),
+        ({"known": ["x", QUESTIONS[4].text]}, "a demo of draft holds test question 4"),
+    ],
+)
+def test_a_test_question_in_a_demo_is_refused(tmp_path, demo, message):
+    made = program()
+    made.draft.demos = [dspy.Example(**FIELDS)]
+    made.save(tmp_path / "p.json")
+    check_demos(saving.read(tmp_path / "p.json"), QUESTIONS)
+    made.draft.demos = [dspy.Example(**{**FIELDS, **demo})]
+    made.save(tmp_path / "p.json")
+    with pytest.raises(ProgramError, match=message):
+        check_demos(saving.read(tmp_path / "p.json"), QUESTIONS)
+
+
+def test_a_program_compiled_on_a_test_question_is_refused(tmp_path):
+    program().save(tmp_path / "p.json", compiling={"train": ["7"]})
+    with pytest.raises(ProgramError, match="it was compiled on test question 7"):
+        check_demos(saving.read(tmp_path / "p.json"), QUESTIONS)
+    check_demos(saving.read(tmp_path / "p.json"), QUESTIONS[:5])

@@ -47,4 +47,4 @@ fix: install
 	$(BIN)/ruff format
 
 clean:
-	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(FACTS) build *.egg-info .pytest_cache .mypy_cache .ruff_cache

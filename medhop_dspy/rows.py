@@ -17,6 +17,7 @@ from typing import Any, Final, NoReturn, TypeVar
 from medhop_dspy.errors import InputError
 
 _Item = TypeVar("_Item")
+LONGEST_FIELD: Final = 2**30  # the csv module stops at 131,072 characters, which long articles exceed
 _JSON_TOKEN: Final = re.compile(r"[^ \t\r\n]")
 
 
@@ -40,6 +41,8 @@ def csv_rows(text: str, path: Path) -> Iterator[tuple[int, list[str]]]:
     Raises:
         InputError: the text is not CSV.
     """
+    # The limit is the interpreter's, not the reader's, so it is only ever raised.
+    csv.field_size_limit(max(csv.field_size_limit(), LONGEST_FIELD))
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     while True:
         line = reader.line_num + 1  # of the row's beginning: line_num is that of its end
@@ -165,7 +168,7 @@ def by_id(items: Iterable[tuple[str, str, _Item]], source: object, name: str) ->
             )
         places[key], found[key] = place, item
     if not found:
-        raise InputError(f"{source} holds no question", hint="Give a file with at least one question.")
+        raise InputError(f"{source} holds no row", hint="Give a file with at least one.")
     return found
 
 

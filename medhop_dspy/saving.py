@@ -8,15 +8,16 @@ key.
 from __future__ import annotations
 
 import datetime
-import errno
 import importlib.metadata
 import json
 import logging
-import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from medhop_dspy.errors import DiskFullError, ProgramError, SettingsError
+from medhop_dspy.retrieval.disk import is_disk_full, write_atomically
 from medhop_dspy.settings import PLACES, Settings
 
 if TYPE_CHECKING:
@@ -45,17 +46,23 @@ def save(program: Program, path: Path | str, *, facts: dict[str, Any] | None = N
         predictor["lm"] = None
     document = {"medhop": {**manifest(program), **(facts or {})}, "state": state}
     try:
-        text = json.dumps(document, ensure_ascii=False, indent=2)
-    except TypeError as error:
+        data = f"{json.dumps(document, ensure_ascii=False, indent=2)}\n".encode()
+    except (TypeError, ValueError) as error:  # ValueError: half of a surrogate pair, in a model's reply
         raise ProgramError(f"the program holds a value that JSON cannot: {error}") from error
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        temporary.write_text(text + "\n", encoding="utf-8")
-        temporary.replace(path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        kind = DiskFullError if error.errno == errno.ENOSPC else ProgramError
-        raise kind(f"cannot write program {path}: {error.strerror}") from error
+    with _writing(path):
+        write_atomically(path, lambda stream: stream.write(data))
+
+
+def prepare(path: Path | str) -> None:
+    """Make the folder of a program that is to be saved to ``path``, so that hours of compiling are not lost to a typo.
+
+    Raises:
+        ProgramError: the suffix is not ``.json``, or the folder cannot be made.
+        DiskFullError: no space is left.
+    """
+    path = _json_path(path)
+    with _writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
 
 
 def manifest(program: Program) -> dict[str, Any]:
@@ -135,6 +142,15 @@ def restore(program: Program, document: dict[str, Any]) -> None:
         if name in _PACKAGES and version != importlib.metadata.version(name):
             _log.info("program saved with %s %s, running %s", name, version, importlib.metadata.version(name))
     program.load_state({name: {**predictor, "lm": None} for name, predictor in state.items()})
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        kind = DiskFullError if is_disk_full(error) else ProgramError
+        raise kind(f"cannot write program {path}: {error.strerror}") from error
 
 
 def _json_path(path: Path | str) -> Path:

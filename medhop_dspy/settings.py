@@ -63,9 +63,11 @@ PRESETS: Final[dict[str, dict[str, Any]]] = {
         "embed_title": True,
         "max_repairs": 1,
         "use_model_judges": False,
+        "lexical": True,
         "candidates": 24,
         "pool": 24,
         "evidence": 12,
+        "first_evidence": 6,
         "hop_evidence": 4,
         "neighbours_of": 1,
         "reranker": "late_interaction",
@@ -119,6 +121,12 @@ class Settings(BaseModel):
     lexical: bool = Field(False, description="Fuse BM25 with dense search by reciprocal rank (eta = 60).")
     pool: int = Field(60, ge=1, le=1000, description="Unique candidates that are reranked at most.")
     evidence: int = Field(8, ge=1, le=100, description="Passages that the model reads at once, at most.")
+    first_evidence: int | None = Field(
+        None,
+        ge=1,
+        le=100,
+        description="Passages of the first search, where no hop has brought any, evidence at most; none: evidence.",
+    )
     hop_evidence: int = Field(3, ge=1, le=100, description="Passages that a hop or repair adds to those read before.")
     neighbours_of: int = Field(
         0, ge=0, le=100, description="Best passages that are read with the chunks before and after them."

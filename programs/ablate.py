@@ -75,7 +75,7 @@ def ablate(
             workers=workers,
             order=order,
         )
-    ablation = tabulate(ablated, skipped, numbers, data.name)
+    ablation = tabulate(ablated, skipped, numbers, settings.temperature, data.name)
     write_table(out, ablation)
     typer.echo(as_markdown(ablation))
     typer.echo(DISCLAIMER)

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from medhop_dspy.cli import run
-from medhop_dspy.cli.options import Override, Preset, SettingsFile, load_settings, parse_overrides
+from medhop_dspy.cli.options import Override, Preset, SettingsFile, program_settings
 from medhop_dspy.evaluation.exports import DISCLAIMER
-from medhop_dspy.settings import Settings
 
 if TYPE_CHECKING:
     from medhop_dspy.evaluation.records import GoldQuestion
@@ -56,6 +55,7 @@ def compile_program(
 
     The comparison goes to standard output.
     """
+    from medhop_dspy import saving
     from medhop_dspy.evaluation import compiling
     from medhop_dspy.evaluation.compile_report import table
     from medhop_dspy.evaluation.datasets import read_gold
@@ -74,7 +74,8 @@ def compile_program(
     tests = _tests(data, test)
     for held_out in tests.values():
         check_apart(questions, held_out)
-    settings = _settings(program, preset, settings_file, override)
+    settings = program_settings(program, preset, settings_file, override)
+    saving.prepare(out)
     work = work or Path("runs") / f"compile-{out.stem}"
     with session(program, settings) as opened, live_progress() as progress:
         reflecting = connect(settings.replace(lm_url=reflection_url, lm_model="")) if reflection_url else None
@@ -84,7 +85,7 @@ def compile_program(
         if report.better or freeze:
             compiling.freeze(
                 opened, questions, plan, work, out, report,
-                reason="better" if report.better else "asked", tests=tests,
+                reason="better" if report.better else "asked", tests=tests, progress=progress,
             )  # fmt: skip
             typer.echo(f"frozen: {out}")
         else:
@@ -99,14 +100,6 @@ def _tests(data: Path, given: list[Path] | None) -> dict[DataFile, list[GoldQues
     beside = data.with_name("test.jsonl")
     paths = given if given is not None else [beside] if beside.exists() else []
     return {DataFile.of(path): read_gold(path) for path in paths}
-
-
-def _settings(program: str, preset: str | None, file: Path | None, overrides: list[str] | None) -> Settings:
-    if not program.endswith(".json"):
-        return load_settings(preset, file, overrides)
-    from medhop_dspy import saving
-
-    return saving.saved_settings(saving.read(program), file, **parse_overrides(overrides))
 
 
 def main() -> None:

@@ -7,15 +7,19 @@ import signal
 import sys
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from medhop_dspy.cli import run
-from medhop_dspy.cli.options import Override, Preset, SettingsFile, load_settings, parse_overrides
-from medhop_dspy.errors import ServerUnavailableError
+from medhop_dspy.cli.options import Override, Preset, SettingsFile, program_settings
+from medhop_dspy.errors import ProgramError, ServerUnavailableError
 from medhop_dspy.evaluation.exports import DISCLAIMER
-from medhop_dspy.settings import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from medhop_dspy.evaluation.records import GoldQuestion
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
@@ -33,7 +37,6 @@ def evaluate(
     order: Annotated[
         Literal["evidence", "file"], typer.Option(help="evidence: kindred questions together; file: as they stand.")
     ] = "evidence",
-    lm_cache: Annotated[bool | None, typer.Option(help="Take replies that are on disk already.")] = None,
     preset: Preset = None,
     settings_file: SettingsFile = None,
     override: Override = None,
@@ -47,8 +50,9 @@ def evaluate(
     from medhop_dspy.runtime import session
 
     questions = runner.choose(read_gold(data), limit=limit, min_hops=min_hops)
-    caching = [] if lm_cache is None else [f"lm_cache={lm_cache}"]
-    settings = _settings(program, preset, settings_file, [*(override or []), *caching])
+    settings = program_settings(program, preset, settings_file, override)
+    if program.endswith(".json"):
+        _tell_if_seen(program, questions)
     with ExitStack() as stack:
         try:
             opened = stack.enter_context(session(program, settings))
@@ -64,12 +68,15 @@ def evaluate(
     raise typer.Exit(summary.exit_code)
 
 
-def _settings(program: str, preset: str | None, file: Path | None, overrides: list[str]) -> Settings:
-    if not program.endswith(".json"):
-        return load_settings(preset, file, overrides)
+def _tell_if_seen(program: str, questions: Sequence[GoldQuestion]) -> None:
+    """A word on stderr where the program was compiled on what it is about to be measured on."""
     from medhop_dspy import saving
+    from medhop_dspy.evaluation.demonstrations import check_demos
 
-    return saving.saved_settings(saving.read(program), file, **parse_overrides(overrides))
+    try:
+        check_demos(saving.read(program), questions)
+    except ProgramError as error:
+        typer.echo(f"no test score: {error}", err=True)
 
 
 def main() -> None:

@@ -11,7 +11,11 @@ import pytest
 from typer.testing import CliRunner
 
 from medhop_dspy.cli import app
+from medhop_dspy.cli.options import program_settings
+from medhop_dspy.pipelines.single_pass import SinglePass
+from medhop_dspy.settings import Settings
 from tests.conftest import ROOT
+from tests.pipelines.conftest import LexicalRetriever
 
 MEDHOP = str(Path(sys.executable).parent / "medhop")
 
@@ -50,7 +54,7 @@ def test_every_command_explains_itself(command):
 
 FAULTS = {
     "no question": (["ask"], 2, "standard input holds no question"),
-    "blank file": (["ask", "--file", os.devnull], 2, "holds no question"),
+    "blank file": (["ask", "--file", os.devnull], 2, "holds no row"),
     "two sources": (["ask", "Q?", "--file", "x.txt"], 2, "not both"),
     "unknown preset": (["ask", "Q?", "--preset", "huge"], 3, "unknown preset 'huge'"),
     "unknown setting": (["ask", "Q?", "--set", "evidense=3"], 3, "evidense"),
@@ -72,6 +76,43 @@ def test_an_expected_error_is_one_message_and_its_exit_code(arguments, code, mes
     assert message in done.stderr
     assert "Traceback" not in done.stderr + done.stdout
     assert done.stdout == ""
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        [MEDHOP, "ask", "Q?", "--program"],
+        [sys.executable, "programs/evaluate.py", "--data", "data/dev.jsonl", "--out", "run"],
+        [
+            sys.executable,
+            "programs/compile.py",
+            "--data",
+            "data/dev.jsonl",
+            "--out",
+            "x.json",
+            "--optimizer",
+            "labeled",
+        ],
+    ],
+    ids=["ask", "evaluate", "compile"],
+)
+def test_a_preset_for_a_saved_program_is_refused(command, tmp_path):
+    saved = tmp_path / "p.json"
+    SinglePass(LexicalRetriever(), Settings()).save(saved)
+    env = {k: v for k, v in os.environ.items() if not k.startswith("MEDHOP_")} | {"MEDHOP_HOME": str(tmp_path)}
+    done = subprocess.run(
+        [*command, str(saved), "--preset", "paper"],
+        capture_output=True, text=True, check=False, env=env, cwd=ROOT, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 2 and "brings its own settings, --preset paper cannot change them" in done.stderr, done
+
+
+def test_a_preset_from_the_environment_gives_way_to_a_saved_program(tmp_path, monkeypatch):
+    saved = tmp_path / "p.json"
+    SinglePass(LexicalRetriever(), Settings(evidence=5, hop_evidence=2)).save(saved)
+    monkeypatch.setenv("MEDHOP_PRESET", "paper")
+    settings = program_settings(str(saved), "paper", None, ["port=7777"])
+    assert (settings.evidence, settings.preset, settings.port) == (5, "local", 7777)
 
 
 def test_settings_as_json_and_from_the_environment(tmp_path):

@@ -52,7 +52,7 @@ def test_every_layout(tmp_path, name, content, expected):
         ("q.csv", 'QIDX,Question\n1,"a\nb"\n\n2,c,d\n', "line 5: 3 fields, the header has 2"),
         ("q.csv", "QIDX,Question\n1\n", "line 2: 1 fields"),
         ("q.csv", 'QIDX,Question\n1,"open\n', "not CSV"),
-        ("q.csv", "QIDX,Question\n", "holds no question"),
+        ("q.csv", "QIDX,Question\n", "holds no row"),
         ("q.jsonl", '{"question": "q"}\n{"question"\n', "line 2: not JSON"),
         ("q.jsonl", '{"text": "q"}\n', "line 1: no text in the field question"),
         ("q.jsonl", "[1]\n", "line 1: list in place of an object"),
@@ -63,7 +63,7 @@ def test_every_layout(tmp_path, name, content, expected):
             "QIDX 7 stands in line 1 and line 2",
         ),
         ("q.jsonl", '{"QIDX": 7, "QIDX": 8, "question": "q"}\n', "line 1: not JSON: the name 'QIDX' occurs twice"),
-        ("q.txt", "\n \n", "holds no question"),
+        ("q.txt", "\n \n", "holds no row"),
         ("q.txt", b"\xff\xfe", "not UTF-8"),
     ],
 )

@@ -1,6 +1,8 @@
 """Saved programs: what they hold, what they refuse."""
 
+import errno
 import json
+import os
 import subprocess
 import sys
 
@@ -9,7 +11,7 @@ import pytest
 
 from medhop_dspy import saving
 from medhop_dspy.adapter import EvidenceFirstAdapter
-from medhop_dspy.errors import ProgramError
+from medhop_dspy.errors import DiskFullError, ProgramError
 from medhop_dspy.pipelines.medhopper import MedHopper
 from medhop_dspy.pipelines.single_pass import SinglePass
 from medhop_dspy.settings import Settings
@@ -171,8 +173,8 @@ def test_only_json_is_written(tmp_path):
 def test_a_failed_save_leaves_the_old_file(saved):
     before = saved.read_bytes()
     made = program()
-    made.route.demos = [{"question": object()}]
-    for facts in ({}, {"fact": object()}):
+    for demo, facts in ((object(), {}), ("Q?", {"fact": object()}), ("\ud800", {})):
+        made.route.demos = [{"question": demo}]
         with pytest.raises(ProgramError, match="that JSON cannot"):
             made.save(saved, **facts)
     assert saved.read_bytes() == before
@@ -196,6 +198,22 @@ def test_single_pass_has_its_own_files(tmp_path, saved):
 def test_a_folder_that_cannot_be_written_is_named(tmp_path):
     with pytest.raises(ProgramError, match="cannot write program"):
         program().save(tmp_path / "no" / "p.json")
+    saving.prepare(tmp_path / "no" / "p.json")
+    program().save(tmp_path / "no" / "p.json")
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"), [(errno.ENOSPC, DiskFullError), (errno.EDQUOT, DiskFullError), (errno.EIO, ProgramError)]
+)
+def test_what_the_disk_does_not_take_leaves_the_old_file(saved, monkeypatch, code, kind):
+    def fails(descriptor):
+        raise OSError(code, os.strerror(code))
+
+    before = saved.read_bytes()
+    monkeypatch.setattr(os, "fsync", fails)
+    with pytest.raises(kind, match=f"cannot write program .*{os.strerror(code)}"):
+        program().save(saved)
+    assert saved.read_bytes() == before and [p.name for p in saved.parent.iterdir()] == ["p.json"]
 
 
 def test_a_saved_setting_of_another_version_is_a_program_error(saved):

@@ -218,7 +218,11 @@ def cause(row: Row) -> str:
     text = chosen(row["doid"], "cause", CAUSES).format(
         gene=row["gene"], mutations=mutations, Mutations=upper_first(mutations)
     )
-    copies = () if ONE_OF_TWO_UNCLEAR.search(" ".join(row.values())) else COPIES.get(row["states"], ())
+    copies = (
+        ()
+        if ONE_OF_TWO_UNCLEAR.search(" ".join(row.values()))
+        else COPIES.get("|".join(sorted(row["states"].split("|"), reverse=True)), ())
+    )
     return f"{text} {chosen(row['doid'], 'copies', copies)}" if copies else text
 
 

@@ -14,7 +14,15 @@ from medhop_dspy.answers import canonical, checks
 from medhop_dspy.answers.canonical import AliasTable
 from medhop_dspy.answers.checks import Check
 from medhop_dspy.answers.filters import GENERIC_WORDS, is_generic, is_placeholder
-from medhop_dspy.answers.grounding import Quote, grounded, occurs, shared_words, spelling, supporting_quote
+from medhop_dspy.answers.grounding import (
+    Quote,
+    grounded,
+    name_spelling,
+    occurs,
+    shared_words,
+    spelling,
+    supporting_quote,
+)
 from medhop_dspy.answers.quantities import parse_quantity, same_quantity
 from medhop_dspy.answers.question_rules import (
     RouteOverride,
@@ -47,6 +55,7 @@ __all__ = [
     "is_generic",
     "is_placeholder",
     "is_specific",
+    "name_spelling",
     "normalise",
     "occurs",
     "route_overrides",

@@ -81,15 +81,20 @@ def _quotes(answer: str, passages: Sequence[str], answer_type: AnswerType | None
 
 def occurs(answer: str, text: str) -> bool:
     """Whether the words of an answer occur in a text, next to one another and on token boundaries."""
-    return _holds_name(compact(tokens(answer)), text)
+    return _holds_name(spelling(answer), text)
 
 
 def spelling(text: str) -> str:
-    """The tokens of a text in one run. A name can only occur where its spelling is part of the text's.
+    """The tokens of a text in one run, for a quick look through many texts.
 
-    For a quick look through many texts, of which each is spelt once.
+    A name can only be :func:`grounded` where its :func:`name_spelling` is part of the text's spelling.
     """
     return compact(tokens(text))
+
+
+def name_spelling(name: str) -> str:
+    """The :func:`spelling` that is looked for: that of a name without its article and enclosing marks."""
+    return spelling(canonical.text(name) or "")
 
 
 def _finder(answer: str, answer_type: AnswerType | None) -> Callable[[str], bool]:
@@ -99,13 +104,13 @@ def _finder(answer: str, answer_type: AnswerType | None) -> Callable[[str], bool
     if answer_type in {AnswerType.NUMBER, AnswerType.DURATION} and (quantity := parse_quantity(answer)):
         return partial(_holds_quantity, quantity)
     if answer_type is AnswerType.LOCATION and (band := canonical.cytoband(answer)):
-        forms = {compact(tokens(band)), compact(tokens(canonical.text(answer) or ""))}
+        forms = {spelling(band), name_spelling(answer)}
         return lambda text: any(_holds_name(form, _CHR.sub("", text)) for form in forms)
     if answer_type in {AnswerType.FIELD_OF_BIOLOGY, AnswerType.MEDICAL_SPECIALIST}:
         stem = compact(_field_stems(tokens(canonical.text(answer) or "")))
         return lambda text: _spells(stem, _field_stems(tokens(text)))
     bare = canonical.gene(answer) if answer_type in {AnswerType.GENE, AnswerType.GENE_MUTATION} else None
-    return partial(_holds_name, compact(tokens(bare or canonical.text(answer) or "")))
+    return partial(_holds_name, spelling(bare) if bare else name_spelling(answer))
 
 
 def _holds_quantity(wanted: Quantity, text: str) -> bool:

@@ -48,8 +48,6 @@ def disagreement(
     scored, edges = measure.score(rows, raw=raw, bins=bins)
     described = measure.describe_bins(scored, edges, per_bin)
     groups = _groups(rows, scored, len(edges) - 1, orphanet)
-    if plot:
-        write_file(plot, density_svg([each.score for each in scored], edges).encode())
     table = measure.scores_csv(scored)
     if out:
         write_file(out, table)
@@ -64,6 +62,11 @@ def disagreement(
         *_group_lines(groups),
     ]
     typer.echo("\n".join(summary), err=out is None)
+    scores = [each.score for each in scored]
+    if plot and len(set(scores)) > 1:
+        write_file(plot, density_svg(scores, edges).encode())
+    elif plot:
+        typer.echo(f"{plot} not drawn: all scores are {scores[0]:.3f}", err=True)
 
 
 @app.command()
@@ -127,13 +130,16 @@ def strategies(run: Run, as_json: AsJson = False) -> None:
 def _groups(rows: Sequence[Asked], scored: Sequence[Scored], bins: int, orphanet: Path | None) -> list[Group]:
     """The questions by strategy and, with tables, those that name a rare disease and the others."""
     from medhop_dspy.answers import Strategy
-    from medhop_dspy.evaluation.analysis import strategy_by_rules
+    from medhop_dspy.evaluation.analysis import strategy_of
     from medhop_dspy.evaluation.disagreement import group
 
-    by_rules = sum(not row.strategy for row in rows)
-    strategy = {row.id: row.strategy or strategy_by_rules(row.text).value for row in rows}
-    source = "" if not by_rules else " (by rules)" if by_rules == len(rows) else f" ({by_rules} by rules)"
-    groups = [group(f"{name}{source}", [s for s in scored if strategy[s.id] == name], bins) for name in Strategy]
+    strategy = {row.id: strategy_of(row.id, row.text, row.strategy) for row in rows}
+    groups = []
+    for name in Strategy:
+        members = [each for each in scored if strategy[each.id] is name]
+        by_rules = sum(not each.strategy for each in members)
+        source = "" if not by_rules else " (by rules)" if by_rules == len(members) else f" ({by_rules} by rules)"
+        groups.append(group(f"{name}{source}", members, bins))
     if orphanet:
         from medhop_dspy.knowledge.orphanet import Orphanet
 

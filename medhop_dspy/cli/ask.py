@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from medhop_dspy.cli.options import Override, Preset, SettingsFile, load_settings, parse_overrides
+from medhop_dspy.cli.options import Override, Preset, SettingsFile, program_settings
 from medhop_dspy.errors import InputError, MedhopError
 from medhop_dspy.evaluation.exports import DISCLAIMER
 
@@ -40,12 +40,7 @@ def ask(
     A running model server is used; without one, the embedded server is started and stopped again.
     """
     questions = _questions(question, file)
-    if program.endswith(".json"):
-        from medhop_dspy import saving
-
-        settings = saving.saved_settings(saving.read(program), settings_file, **parse_overrides(override))
-    else:
-        settings = load_settings(preset, settings_file, override)
+    settings = program_settings(program, preset, settings_file, override)
     from rich.console import Console
 
     from medhop_dspy.runtime import session

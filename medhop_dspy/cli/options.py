@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from medhop_dspy.errors import SettingsError
+from medhop_dspy.errors import InputError, SettingsError
 
 if TYPE_CHECKING:
     from medhop_dspy.settings import Settings
@@ -28,6 +29,25 @@ def load_settings(preset: str | None, file: Path | None, overrides: list[str] | 
     from medhop_dspy.settings import Settings
 
     return Settings.load(preset, file=file, **parse_overrides(overrides))
+
+
+def program_settings(program: str, preset: str | None, file: Path | None, overrides: list[str] | None) -> Settings:
+    """Settings for a program by its name, or those of a saved one (``.json``) at the places that the options give.
+
+    Raises:
+        InputError: a preset for a saved program; one out of the environment is no wish and gives way.
+        ProgramError: the saved program cannot be read, or its settings do not fit this version.
+        SettingsError: as :func:`load_settings`.
+    """
+    if not program.endswith(".json"):
+        return load_settings(preset, file, overrides)
+    if preset and preset != os.environ.get("MEDHOP_PRESET"):
+        raise InputError(
+            f"{program} brings its own settings, --preset {preset} cannot change them", hint="Leave --preset out."
+        )
+    from medhop_dspy import saving
+
+    return saving.saved_settings(saving.read(program), file, **parse_overrides(overrides))
 
 
 def parse_overrides(overrides: list[str] | None) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from medhop_dspy.retrieval.rerank import Reranker
     from medhop_dspy.settings import Settings
 
+_log = logging.getLogger(__name__)
 Build = Callable[[str, "Settings"], "Program"]
 Watch = Callable[[str, int], AbstractContextManager[Callable[[Progress], None]]]
 
@@ -126,7 +128,8 @@ def run_ablations(
     """Run every configuration with every seed, into ``folder/NAME/seed-N``; interrupted, it goes on where it stopped.
 
     The response cache is off throughout, or another seed would only read what the first one was told. All
-    configurations are run with one seed before the next one begins.
+    configurations are run with one seed before the next one begins. Several seeds at temperature 0, where nothing is
+    sampled, are logged as a warning.
 
     Args:
         configurations: The first is the one that others are compared with, and must be runnable.
@@ -153,6 +156,8 @@ def run_ablations(
 
     if not seeds or len(set(seeds)) < len(seeds):
         raise InputError(f"seeds are {list(seeds)}, wanted at least one, each once", hint="For example: 42 43 44.")
+    if len(seeds) > 1 and not settings.temperature:
+        _log.warning("%d seeds at temperature 0: they show what batching at the server does, if anything", len(seeds))
     chosen = choose(questions)
     programs, same_as, skipped = _open(configurations, settings.replace(lm_cache=False, seed=seeds[0]), build)
     runs: dict[str, list[tuple[Result, ...]]] = {name: [] for name in programs}

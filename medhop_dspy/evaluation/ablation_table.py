@@ -9,7 +9,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final
 
 from medhop_dspy.evaluation.ablations import FACTORIAL, FULL, VALIDATORS, checks_name
-from medhop_dspy.evaluation.determinism import Determinism, determinism, same, shared_answers
+from medhop_dspy.evaluation.determinism import Determinism, determinism, same_answers
 from medhop_dspy.evaluation.documents import Section, Table, markdown
 from medhop_dspy.evaluation.results import file_errors
 from medhop_dspy.evaluation.run_folder import write_json
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 TABLE: Final = "ablations.json"
 NONE: Final = "-"
+GREEDY: Final = "no sampling, so that seeds differ by what batching does at the server, if at all"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +32,8 @@ class Row:
     Attributes:
         em: Lenient exact match, mean over seeds and questions; its interval resamples questions.
         against_full: This one less ``full``, see :func:`tabulate`; None for ``full`` itself.
-        same_answers: Share of questions answered alike here and by ``full``, mean over seeds; None for ``full`` or
-            where no question is answered in both.
+        same_answers: Share of questions answered alike here and by ``full``, once normalised, mean over seeds; None for
+            ``full`` or where no question is answered in both.
         withheld: Share of questions that got no answer since no draft passed the checks.
         failed: Questions that failed, over all seeds.
         lm_calls: Calls a question.
@@ -69,6 +70,7 @@ class Ablation:
     """The outcome: rows in the order of the configurations, and the factorial of checks where all of it was run."""
 
     seeds: tuple[int, ...]
+    temperature: float
     data: str
     rows: tuple[Row, ...]
     factorial: Factorial | None
@@ -80,8 +82,10 @@ class Ablation:
         return sum(row.failed for row in self.rows if not row.same_as)
 
 
-def tabulate(ablated: Sequence[Ablated], skipped: Sequence[Skipped], seeds: Sequence[int], data: str) -> Ablation:
-    """The numbers of what was run, ``full`` being the first.
+def tabulate(
+    ablated: Sequence[Ablated], skipped: Sequence[Skipped], seeds: Sequence[int], temperature: float, data: str
+) -> Ablation:
+    """The numbers of what was run at ``temperature`` on the questions of ``data``, ``full`` being the first.
 
     A difference is that of the questions' mean exact match over seeds, with a paired bootstrap interval. Gained, lost
     and the exact McNemar test need right or wrong: a question counts as right if it is at more than half of the seeds.
@@ -90,6 +94,7 @@ def tabulate(ablated: Sequence[Ablated], skipped: Sequence[Skipped], seeds: Sequ
     full = ablated[0]
     return Ablation(
         seeds=tuple(seeds),
+        temperature=temperature,
         data=data,
         rows=tuple(_row(each, None if each is full else full) for each in ablated),
         factorial=_factorial(ablated),
@@ -99,7 +104,7 @@ def tabulate(ablated: Sequence[Ablated], skipped: Sequence[Skipped], seeds: Sequ
 
 def _row(ablated: Ablated, full: Ablated | None) -> Row:
     configuration, everything = ablated.configuration, [result for run in ablated.runs for result in run]
-    answered = [result for result in everything if result.answered]
+    answered = [result for result in everything if result.scored]
     return Row(
         name=configuration.name,
         meaning=configuration.meaning,
@@ -131,8 +136,9 @@ def _against(full: Ablated, other: Ablated) -> Comparison:
 
 
 def _same_answers(full: Ablated, other: Ablated) -> float | None:
-    pairs = [pair for pair in zip(full.runs, other.runs, strict=True) if _all_answered(pair)]
-    return fmean(same(*shared_answers(pair)) for pair in pairs) if pairs else None
+    shares = [same_answers(zip(*pair, strict=True)) for pair in zip(full.runs, other.runs, strict=True)]
+    known = [share for share in shares if share is not None]
+    return fmean(known) if known else None
 
 
 def _all_answered(runs: Sequence[Sequence[Result]]) -> bool:
@@ -175,12 +181,13 @@ def as_markdown(ablation: Ablation) -> str:
         f"difference: less EM of {FULL}, paired by question; p: exact McNemar test, not corrected for several "
         f"comparisons ({compared} here).",
         "Not resolved: the interval of the difference holds 0, so that these questions do not tell the two apart. "
-        "Seconds depend on what the model server still held of the prompts of the run before.",
+        "Same answers: once normalised. Seconds depend on what the model server still held of the prompts of the run "
+        "before.",
         *(f"Not run: {name}: {reason}" for name, reason in ablation.skipped.items()),
     ]
     sections = [Section("Configurations", (*notes, Table(_HEADER, tuple(map(_cells, ablation.rows)))))]
     if len(ablation.seeds) > 1:
-        sections.append(_seed_section(ablation.rows))
+        sections.append(_seed_section(ablation.rows, ablation.temperature))
     if ablation.factorial:
         sections.append(_factorial_section(ablation.factorial))
     return markdown("Ablation", sections)
@@ -207,7 +214,7 @@ def _cells(row: Row) -> tuple[str, ...]:
     )
 
 
-def _seed_section(rows: Sequence[Row]) -> Section:
+def _seed_section(rows: Sequence[Row], temperature: float) -> Section:
     header = ("configuration", "runs", "n", "identical in all", "in two", "kappa", "SD of EM")
     cells = [
         (
@@ -222,7 +229,10 @@ def _seed_section(rows: Sequence[Row]) -> Section:
         for row in rows
         if row.seeds and not row.same_as
     ]
-    about = "Answers as they are written, of the n questions answered at every seed; kappa: mean over pairs of seeds."
+    about = (
+        "Answers as they are written, not normalised as in the table above, of the n questions answered at every seed; "
+        f"kappa: mean over pairs of seeds. Temperature {temperature:g}{'' if temperature else f': {GREEDY}'}."
+    )
     return Section("Between seeds", (about, Table(header, tuple(cells))))
 
 

@@ -53,7 +53,8 @@ class Configuration:
         """``settings`` with the overrides, validated again.
 
         Where ``evidence`` changes, what is bound to it follows unless it is overridden too: the pool is never smaller,
-        and a hop reads as many passages as a draft where it did before, and otherwise no more than a draft.
+        a first search brings all of it, and a hop reads as many passages as a draft where it did before, and otherwise
+        no more than a draft.
 
         Raises:
             SettingsError: an override is no setting, or out of bounds.
@@ -63,6 +64,7 @@ class Configuration:
             evidence = values["evidence"]
             as_many = settings.hop_evidence == settings.evidence
             values.setdefault("hop_evidence", evidence if as_many else min(settings.hop_evidence, evidence))
+            values.setdefault("first_evidence", None)
             values.setdefault("pool", max(settings.pool, evidence))
         return settings.replace(**values)
 

@@ -37,7 +37,7 @@ class ErrorClass(StrEnum):
     """What became of one question with a gold answer: the first of these that applies.
 
     Members:
-        FAILED: The question ended in an error; there is no answer to judge.
+        FAILED: The question ended in an error, or its answer cannot be judged.
         RIGHT: Lenient exact match with a gold answer or synonym (:func:`medhop_dspy.answers.exact_match`).
         NO_ANSWER: Null, empty, or a placeholder such as "unknown".
         SURFACE_FORM: No exact match, but :func:`same_entity` finds the gold answer or a synonym in other words.
@@ -99,7 +99,7 @@ def judge(results: Iterable[Result]) -> list[Judged]:
 
 
 def _class_of(result: Result) -> ErrorClass:
-    if not result.answered:
+    if not result.scored:
         return ErrorClass.FAILED
     return classify(result.answer, result.gold.golds, result.gold.answer_type)
 
@@ -228,18 +228,24 @@ def strategy_shares(results: Sequence[Result]) -> list[StrategyShare]:
         raise InputError("the run holds no results", hint="Run the questions first.")
     groups: dict[Strategy, list[Result]] = {}
     for result in results:
-        groups.setdefault(_strategy_of(result), []).append(result)
+        strategy = strategy_of(result.id, result.question, result.strategy)
+        groups.setdefault(strategy, []).append(result)
     return [_share(strategy, groups[strategy]) for strategy in Strategy if strategy in groups]
 
 
-def _strategy_of(result: Result) -> Strategy:
-    if not result.strategy:
-        return strategy_by_rules(result.question)
+def strategy_of(qidx: str, question: str, told: str) -> Strategy:
+    """The strategy that a run tells of a question, or, where ``told`` is empty, what the rules say.
+
+    Raises:
+        InputError: it is none of ours.
+    """
+    if not told:
+        return strategy_by_rules(question)
     try:
-        return Strategy(result.strategy)
+        return Strategy(told)
     except ValueError:
         raise InputError(
-            f"QIDX {result.id} has the strategy {result.strategy!r}, not one of {', '.join(Strategy)}",
+            f"QIDX {qidx} has the strategy {told!r}, not one of {', '.join(Strategy)}",
             hint="Ask the question again.",
         ) from None
 

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, Self, cast
 
 import dspy
 
-from medhop_dspy.errors import ServerUnavailableError
+from medhop_dspy.errors import MedhopError, ServerUnavailableError
 from medhop_dspy.evaluation.predictor_metrics import PredictorCall, RecordedRun, calls_of
 from medhop_dspy.evaluation.results import Result, ResultsFile
 from medhop_dspy.evaluation.run_folder import DataFile, Served, describe_run, open_run, question_key
-from medhop_dspy.evaluation.runner import Progress, _default_workers, _in_threads
+from medhop_dspy.evaluation.runner import UNAVAILABLE, Progress, default_workers, in_threads
 from medhop_dspy.evaluation.scoring import ask, beside_their_kin
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from medhop_dspy.pipelines.program import Program
 
 _CALLS = "predictor_calls"
-_UNAVAILABLE = f"{ServerUnavailableError.__name__}: "
 
 
 def copied(program: Program) -> Program:
@@ -100,7 +99,8 @@ class Scores:
     """Answers of candidates, each in a run folder of its own under ``folder``; what stands there is not asked again.
 
     Folders are named by the candidate's digest and can be read like those of an evaluation. Use it as a context
-    manager, inside ``dspy.context(lm=...)``; its methods may be called from several threads.
+    manager; its methods may be called from several threads. Make it inside ``dspy.context(lm=...)``: that model is
+    asked, whatever the context of a later call holds, so that what stands does not depend on who asked first.
     """
 
     def __init__(self, folder: Path, served: Served, data: DataFile | None) -> None:
@@ -110,6 +110,7 @@ class Scores:
         self._found: dict[tuple[str, int], Any] = {}
         self._lock = threading.RLock()
         self._stack = ExitStack()
+        self._lm = dspy.settings.lm
 
     def __enter__(self) -> Self:
         return self
@@ -118,7 +119,7 @@ class Scores:
         self._stack.close()
 
     def result(self, program: Program, question: GoldQuestion) -> Result:
-        """What stands about the question, or what the program says now; a failed question is asked once a session.
+        """What stands about the question, or what the program says now. A failure stands until the scores are closed.
 
         Raises:
             ServerUnavailableError: the server is down; no line is written.
@@ -133,9 +134,11 @@ class Scores:
         """Results by QIDX for each program, which are asked their questions in the order that a prefix cache likes.
 
         That is question by question, and all programs about one before the next: they differ behind the evidence.
+        After an error nothing more is asked; answers under way still end, and are kept.
 
         Raises:
             ServerUnavailableError: the server is down; call it again later.
+            DiskFullError, InputError: a line cannot be written.
         """
         questions = {each.id: each for _, some in wanted for each in some}
         askers = {i: [n for n, (_, some) in enumerate(wanted) if i in {q.id for q in some}] for i in questions}
@@ -144,15 +147,26 @@ class Scores:
         found: list[dict[str, Result]] = [{} for _ in wanted]
         progress(state)
 
+        failures: list[MedhopError] = []
+
         def work(question: GoldQuestion) -> list[tuple[int, Result, bool]]:
-            return [(n, *self._result(wanted[n][0], question)) for n in askers[question.id]]
+            done: list[tuple[int, Result, bool]] = []
+            try:
+                for n in askers[question.id]:
+                    if not failures:
+                        done.append((n, *self._result(wanted[n][0], question)))
+            except MedhopError as error:
+                failures.append(error)
+            return done
 
         order = beside_their_kin(wanted[0][0].retriever, list(questions.values())) if wanted else []
-        for done in _in_threads(work, order, _default_workers(self._served.slots), lambda: False):
+        for done in in_threads(work, order, default_workers(self._served.slots), lambda: bool(failures)):
             for number, result, asked in done:
                 found[number][result.id] = result
                 state = _after(state, result, time.monotonic() - start, asked=asked)
                 progress(state)
+        if failures:
+            raise failures[0]
         return found
 
     def _result(self, program: Program, question: GoldQuestion) -> tuple[Result, bool]:
@@ -164,10 +178,11 @@ class Scores:
         if stored is not None and stored.key == key and (stored.answered or key in self._asked):
             return stored, False
         recorded = _Recorded(program, self._found)
-        line = ask(cast("Program", recorded), question, key)
-        if line["error"].startswith(_UNAVAILABLE):
+        with dspy.context(lm=self._lm):
+            line = ask(cast("Program", recorded), question, key)
+        if line["error"].startswith(UNAVAILABLE):
             raise ServerUnavailableError(
-                line["error"].removeprefix(_UNAVAILABLE),
+                line["error"].removeprefix(UNAVAILABLE),
                 hint="Start the server and run the same command again; it goes on where it stopped.",
             )
         line[_CALLS] = [[call.predictor, call.inputs, call.outputs] for call in recorded.calls]

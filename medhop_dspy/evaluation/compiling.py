@@ -75,6 +75,8 @@ def cross_validate(
 
     Raises:
         InputError: no question or one twice, too few for the folds or the optimiser, or a package is missing.
+        ProgramError: a folder in ``work`` is of another program, settings, index, model or question file, or a
+            candidate there cannot be read or written.
         ServerUnavailableError: the server is down; what was done is kept.
         DiskFullError: no space is left.
     """
@@ -92,6 +94,7 @@ def freeze(
     *,
     reason: Literal["better", "asked"],
     tests: Mapping[DataFile, Sequence[GoldQuestion]] | None = None,
+    progress: Callable[[Progress], None] = lambda state: None,
 ) -> None:
     """Compile on all questions, and write the program to ``out`` with what is known about it.
 
@@ -104,22 +107,22 @@ def freeze(
         report: From :func:`cross_validate`: the score is the optimiser's, on questions that it did not see.
         reason: Why the program is frozen; it stands in the manifest.
         tests: Questions that the program must not have seen, by their files.
+        progress: As for :func:`cross_validate`.
 
     Raises:
         InputError: a test question is among ``questions``.
-        ProgramError: a demo holds a test question, or ``out`` cannot be written.
+        ProgramError: a demo holds a test question, or ``out`` cannot be written; and as :func:`cross_validate`.
         ServerUnavailableError: the server is down; what was done is kept.
     """
     for test in (tests or {}).values():
         check_apart(questions, test)
-    with _Compiler(program, choose(questions), plan, work) as compiler:
+    saving.prepare(out)
+    with _Compiler(program, choose(questions), plan, work, progress) as compiler:
         final = compiler.candidate(compiler.questions)
         facts = {**compiler.facts(report), "frozen_because": reason, "tests": [asdict(file) for file in tests or {}]}
         document = {"state": final.dump_state(), "medhop": {"compiling": facts}}
         for test in (tests or {}).values():
             check_demos(document, test)
-        with file_errors(out):
-            out.parent.mkdir(parents=True, exist_ok=True)
         final.save(out, compiling=facts)
 
 
@@ -132,7 +135,7 @@ class _Compiler:
         questions: Sequence[GoldQuestion],
         plan: Plan,
         work: Path,
-        progress: Callable[[Progress], None] = lambda state: None,
+        progress: Callable[[Progress], None],
     ) -> None:
         plan.optimiser.check(len(questions))
         self.questions = list(questions)
@@ -166,7 +169,7 @@ class _Compiler:
             after=bootstrap_ci(second, seed=self._plan.seed),
             comparison=compare(first, second),
             questions=len(pairs),
-            failed=sum(not each.answered for pair in pairs for each in pair),
+            failed=sum(not each.scored for pair in pairs for each in pair),
             usage=sum((call.usage for call in calls), Usage()),
         )
 
@@ -208,7 +211,7 @@ class _Compiler:
         return [each for each in self.questions if each.id not in held_out]
 
     def _runs(self, questions: Sequence[GoldQuestion]) -> list[RecordedRun]:
-        found = self._scores.ask_all([(self._program, questions)])[0]
+        found = self._scores.ask_all([(self._program, questions)], self._progress)[0]
         return [recorded_run(found[each.id], each) for each in questions]
 
     def _identity(self, train: Sequence[GoldQuestion]) -> str:
@@ -259,5 +262,5 @@ class _Compiler:
 
     def _right(self, programs: Sequence[Program], questions: Sequence[GoldQuestion]) -> list[int]:
         """How many of ``questions`` each program answers right."""
-        found = self._scores.ask_all([(each, questions) for each in programs])
+        found = self._scores.ask_all([(each, questions) for each in programs], self._progress)
         return [sum(bool(result.em) for result in results.values()) for results in found]

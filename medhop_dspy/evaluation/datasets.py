@@ -11,7 +11,7 @@ from medhop_dspy.answers import AnswerType, Strategy
 from medhop_dspy.errors import InputError
 from medhop_dspy.evaluation.choices import choices_of, read_choices
 from medhop_dspy.evaluation.records import GoldQuestion
-from medhop_dspy.rows import by_id, csv_records, json_lines, json_objects, read_utf8
+from medhop_dspy.rows import by_id, csv_records, json_lines, json_objects, read_utf8, scalar_text
 
 __all__ = ["choices_of", "read_answers", "read_choices", "read_gold", "read_hotpotqa"]
 
@@ -65,7 +65,7 @@ def _questions(
     for place, row in rows:
         try:
             question = convert(row)
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, ValueError) as error:
             reason = f"no field {error}" if isinstance(error, KeyError) else str(error)
             raise InputError(f"{path}, {place}: {reason}", hint="Add or mend the field.") from error
         items.append((place, question.id, question))
@@ -89,13 +89,14 @@ def _hotpot(row: dict[str, Any]) -> GoldQuestion:
 
 
 def _gold(row: dict[str, Any]) -> GoldQuestion:
+    row = {name: value for name, value in row.items() if value is not None}
     hops, rare = row.get("hops", 0), row.get("rare_disease")
     if type(hops) is not int or hops < 0:
         raise ValueError(f"hops is {hops!r}, not a whole number")
-    if rare not in {None, True, False}:
+    if rare is not None and not isinstance(rare, bool):
         raise ValueError(f"rare_disease is {rare!r}, not true or false")
     return GoldQuestion(
-        id=_text(str(row["QIDX"]), "QIDX"),
+        id=_text(scalar_text(row["QIDX"], "QIDX"), "QIDX"),
         text=_text(row["Question"], "Question"),
         answer=_text(row["answer"], "answer"),
         synonyms=_texts(row, "synonyms"),
@@ -103,7 +104,7 @@ def _gold(row: dict[str, Any]) -> GoldQuestion:
         strategy=_member(Strategy, row, "strategy"),
         hops=hops,
         supporting_titles=_texts(row, "supporting_titles"),
-        subject=_text(row["subject"], "subject") if row.get("subject") else "",
+        subject=_text(row["subject"], "subject") if row.get("subject", "") != "" else "",
         rare_disease=rare,
     )
 
@@ -122,4 +123,4 @@ def _texts(row: dict[str, Any], name: str) -> tuple[str, ...]:
 
 
 def _member(closed: type[_Closed], row: dict[str, Any], name: str) -> _Closed | None:
-    return closed(row[name]) if row.get(name) else None
+    return closed(row[name]) if name in row else None

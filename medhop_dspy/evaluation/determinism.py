@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING
 
+from medhop_dspy.answers import normalise
 from medhop_dspy.errors import InputError
 from medhop_dspy.evaluation.statistics import kappa
 
@@ -67,6 +68,15 @@ def shared_answers(runs: Sequence[Sequence[Result]]) -> list[list[str]]:
     if not shared:
         raise InputError("no question is answered in all runs", hint="Compare runs over the same questions.")
     return [[answers[name] for name in shared] for answers in by_id]
+
+
+def same_answers(pairs: Iterable[tuple[Result, Result]]) -> float | None:
+    """Share of pairs, 0 to 1, with one and the same answer once both are normalised; None where there are none.
+
+    Pairs of which one failed do not count; no answer is an answer of its own.
+    """
+    alike = [normalise(a.answer or "") == normalise(b.answer or "") for a, b in pairs if a.answered and b.answered]
+    return fmean(alike) if alike else None
 
 
 def same(first: Sequence[str], second: Sequence[str]) -> float:

@@ -10,11 +10,14 @@ import re
 import string
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from medhop_dspy.answers import AnswerType, exact_match, grounded, normalise, strict_match
 
-__all__ = ["answer_metric", "exact_match", "official_match", "recall_at", "strict_match", "token_f1"]
+if TYPE_CHECKING:
+    from medhop_dspy.evaluation.records import GoldQuestion
+
+__all__ = ["answer_metric", "exact_match", "measures", "official_match", "recall_at", "strict_match", "token_f1"]
 
 _PUNCTUATION: Final = re.compile(f"[{re.escape(string.punctuation)}]")
 
@@ -70,6 +73,20 @@ def recall_at(k: int, passages: Sequence[str], golds: Sequence[str], answer_type
     False
     """
     return any(grounded(gold, passages[:k], answer_type) is not None for gold in golds)
+
+
+def measures(answer: str | None, gold: GoldQuestion) -> dict[str, Any]:
+    """All that answer and gold alone decide: ``em``, ``em_strict`` and ``em_official``, true or false, and ``f1``.
+
+    Raises:
+        InputError: a gold answer is empty.
+    """
+    return {
+        "em": exact_match(answer, gold.golds, gold.answer_type),
+        "em_strict": strict_match(answer, gold.golds),
+        "em_official": official_match(answer, gold.golds),
+        "f1": token_f1(answer, gold.golds),
+    }
 
 
 def answer_metric(example: Any, prediction: Any, trace: object = None) -> bool:  # noqa: ANN401  (DSPy's records)

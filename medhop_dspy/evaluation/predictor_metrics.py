@@ -230,4 +230,4 @@ METRICS: Final[dict[str, Metric]] = {
     "canonicalize": _shortened,
     "gate_rare_disease": _gate,
 }
-"""By the predictor's name in the program; judges that rely on a name of an entity take the article's title for it."""
+"""By the predictor's name in the program. An entity is known by the title of its article."""

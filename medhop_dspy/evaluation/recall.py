@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 
 from medhop_dspy.answers import AnswerType
 from medhop_dspy.evaluation.metrics import recall_at
+from medhop_dspy.pipelines.evidence import line
 
 if TYPE_CHECKING:
     from medhop_dspy.evaluation.records import GoldQuestion
     from medhop_dspy.retrieval.retriever import Retriever
+    from medhop_dspy.trace import Passage
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,16 @@ class Found:
     article: bool | None
 
 
+def ranked(retriever: Retriever, query: str, k: int) -> list[Passage]:
+    """The first ``k`` passages at the ranks of their own scores.
+
+    Neighbours, which the prompt shows beside the best passages, would push the last ones out of the first ``k``.
+    """
+    plain = getattr(retriever, "without_neighbours", lambda: retriever)()
+    found: list[Passage] = plain.search([query], k)
+    return found
+
+
 def find_golds(
     retriever: Retriever,
     questions: Sequence[GoldQuestion],
@@ -47,8 +59,8 @@ def find_golds(
     """
     found = []
     for number, question in enumerate(questions, start=1):
-        passages = retriever.search([question.text], k)
-        texts = [passage.text for passage in passages]
+        passages = ranked(retriever, question.text, k)
+        texts = [line(passage) for passage in passages]
         gold = None
         if question.answer_type is not AnswerType.YES_NO:
             gold = recall_at(k, texts, question.golds, question.answer_type)

@@ -9,14 +9,15 @@ from medhop_dspy.answers import normalise
 from medhop_dspy.evaluation.ablation_table import NONE, compared_cells, share_cell, unresolved
 from medhop_dspy.evaluation.analysis import ErrorClass, judge
 from medhop_dspy.evaluation.charts import Bar, bars_svg
-from medhop_dspy.evaluation.determinism import same
+from medhop_dspy.evaluation.determinism import same_answers
 from medhop_dspy.evaluation.documents import Drawing, Section, Table
 from medhop_dspy.evaluation.exports import DISCLAIMER
-from medhop_dspy.evaluation.published import AGREEMENT, CHOICE, SYSTEMS, Published
+from medhop_dspy.evaluation.published import AGREEMENT, CHOICE, NO_PROGRAM, SYSTEMS, Published
 from medhop_dspy.evaluation.statistics import bootstrap_ci, compare
 from medhop_dspy.evaluation.summary import NOT_STATED, Share, Summary
 
 if TYPE_CHECKING:
+    from medhop_dspy.evaluation.analysis import Judged
     from medhop_dspy.evaluation.report_runs import Run
     from medhop_dspy.evaluation.results import Result
 
@@ -26,6 +27,7 @@ _Cell = Callable[["Run"], str]
 
 def report(runs: Sequence[Run]) -> list[Section]:
     """All sections, for :func:`~medhop_dspy.evaluation.documents.html_page` and its Markdown twin."""
+    judged = [judge(run.results) for run in runs]
     return [
         _about(runs),
         _measures(runs),
@@ -38,10 +40,10 @@ def report(runs: Sequence[Run]) -> list[Section]:
                 ("By hops", lambda result: result.gold.hops),
             )
         ),
-        _errors(runs),
+        _errors(runs, judged),
         _costs(runs),
         _published(runs),
-        *(_not_right(run) for run in runs),
+        *(_not_right(*each) for each in zip(runs, judged, strict=True)),
     ]
 
 
@@ -102,7 +104,8 @@ def _against_first(runs: Sequence[Run]) -> Section:
         f"Against {runs[0].name}",
         (
             "Each run less the first, over the questions that both hold, paired; p: exact McNemar test, not corrected "
-            f"for several comparisons ({len(runs) - 1} here). Not resolved: the interval holds 0.",
+            f"for several comparisons ({len(runs) - 1} here). Not resolved: the interval holds 0. Same answers: once "
+            "normalised.",
             Table(header, tuple(_compared(runs[0], run) for run in runs[1:])),
         ),
     )
@@ -115,10 +118,8 @@ def _compared(first: Run, other: Run) -> tuple[str, ...]:
     if not pairs:
         return (other.name, "0", *(NONE,) * 5, "no question in common")
     compared = compare([bool(a.em) for a, _ in pairs], [bool(b.em) for _, b in pairs])
-    answers = [(normalise(a.answer or ""), normalise(b.answer or "")) for a, b in pairs if a.answered and b.answered]
-    alike = same(*zip(*answers, strict=True)) if answers else None
     note = unresolved(compared.difference, len(pairs))
-    return (other.name, str(len(pairs)), *compared_cells(compared), share_cell(alike), note)
+    return (other.name, str(len(pairs)), *compared_cells(compared), share_cell(same_answers(pairs)), note)
 
 
 def _by_kind(runs: Sequence[Run], title: str, kind: Callable[[Result], object]) -> Section:
@@ -136,8 +137,8 @@ def _by_kind(runs: Sequence[Run], title: str, kind: Callable[[Result], object]) 
     return Section(title, (table, Drawing(bars_svg(bars, "exact match"))))
 
 
-def _errors(runs: Sequence[Run]) -> Section:
-    classes = [[each.error_class for each in judge(run.results)] for run in runs]
+def _errors(runs: Sequence[Run], judged: Sequence[Sequence[Judged]]) -> Section:
+    classes = [[each.error_class for each in results] for results in judged]
     rows = tuple((kind.value, *(str(found.count(kind)) for found in classes)) for kind in ErrorClass)
     return Section("What became of the questions", (Table(("", *(run.name for run in runs)), rows),))
 
@@ -162,13 +163,14 @@ def _published(runs: Sequence[Run]) -> Section:
     def row(each: Published) -> tuple[str, ...]:
         ours = [run for run in runs if each.program and run.program == each.program]
         values = "; ".join(f"{run.summary.em} ({run.name}: {run.data}; {run.model})" for run in ours)
-        return (each.system, each.measure, each.value, each.data, each.program or NONE, values or NONE)
+        return (each.system, each.measure, each.value, each.data, each.program or NO_PROGRAM, values or NONE)
 
     return Section(
         "Published results",
         (
             "The published numbers are of other questions, and of other models and corpora, than ours: the two columns "
-            "must not be compared as if they were one. A dash: no run of that kind is in this report.",
+            f"must not be compared as if they were one. {NO_PROGRAM.capitalize()}: this package has no program of that "
+            "kind and can run nothing beside the number. A dash: no run is in this report.",
             Table(header, tuple(map(row, SYSTEMS)), "Systems, open questions"),
             Table(header, tuple(map(row, AGREEMENT)), "MedHopper's ablations"),
             Table(header, tuple(map(row, CHOICE)), "Multiple choice"),
@@ -176,9 +178,9 @@ def _published(runs: Sequence[Run]) -> Section:
     )
 
 
-def _not_right(run: Run) -> Section:
+def _not_right(run: Run, judged: Sequence[Judged]) -> Section:
     header = ("QIDX", "question", "class", "answer", "last draft", "gold", "quoted, or the error")
-    wrong = [each for each in judge(run.results) if each.error_class is not ErrorClass.RIGHT]
+    wrong = [each for each in judged if each.error_class is not ErrorClass.RIGHT]
     rows = tuple(
         (
             *(each.result.id, each.result.question, each.error_class.value, each.result.answer or NONE),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from medhop_dspy.errors import InputError
 from medhop_dspy.evaluation.results import file_errors, read_results
 from medhop_dspy.evaluation.run_folder import MANIFEST
-from medhop_dspy.evaluation.summary import SUMMARY, Summary, summarise, wall_seconds
+from medhop_dspy.evaluation.summary import Summary, last_summary, summarise
 
 if TYPE_CHECKING:
     from medhop_dspy.evaluation.results import Result
@@ -79,16 +79,9 @@ def _read_run(folder: Path, name: str) -> Run:
         raise InputError(
             f"{folder / MANIFEST} is no manifest of a run: {error!r}", hint="Name the folder of a run."
         ) from error
-    summary = summarise(results, manifest, pending=_pending(folder), wall_seconds=wall_seconds(folder))
+    questions, seconds = last_summary(folder)
+    summary = summarise(results, manifest, pending=max(0, questions - len(results)), wall_seconds=seconds)
     return Run(name, tuple(results), summary, **facts)
-
-
-def _pending(folder: Path) -> int:
-    """Questions that the last call left without a line; 0 where it was killed before it could count them."""
-    try:
-        return int(json.loads((folder / SUMMARY).read_bytes())["pending"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return 0
 
 
 def _facts(manifest: Mapping[str, Any]) -> dict[str, str]:

@@ -13,6 +13,7 @@ from typing import Any, Final, Literal, Self
 
 from medhop_dspy.answers import AnswerType, Strategy
 from medhop_dspy.errors import DiskFullError, InputError
+from medhop_dspy.evaluation.metrics import measures
 from medhop_dspy.evaluation.records import GoldQuestion
 from medhop_dspy.retrieval.disk import is_disk_full
 from medhop_dspy.rows import scalar_text
@@ -31,10 +32,11 @@ class Result:
         key: Hash of question, program, settings, index and model; see :func:`run_folder.question_key`.
         status: ``answered``, also without an answer that passed the checks, or ``failed``.
         error: ``Class: message`` of what failed, or empty.
-        failed_in: ``program``, ``metric``, or empty.
+        failed_in: ``program``; ``metric`` where an answer is there and a measure could not be taken; or empty.
         answer: As in :func:`medhop_dspy.pipelines.program.as_record`, like all fields down to ``trace``.
         trace: None where the program failed.
-        em: Lenient exact match of the answer; None where the question failed, like all measures below.
+        em: Lenient exact match of the answer; None where the question failed, like all measures below. It and the
+            next three are taken whenever a line is read, so that all runs are measured alike.
         em_strict: Exact match of the trimmed string.
         em_official: Exact match as MedHopQA's organisers describe it.
         f1: Token F1, 0 to 1.
@@ -86,6 +88,11 @@ class Result:
         """Whether the question need not be asked again."""
         return self.status == "answered"
 
+    @property
+    def scored(self) -> bool:
+        """Whether it is known if the answer is right."""
+        return self.answered and self.em is not None
+
     @classmethod
     def from_line(cls, line: Mapping[str, Any]) -> Self:
         """The record of a line; fields that an older version did not write have their defaults.
@@ -99,8 +106,12 @@ class Result:
         for name, read in _READERS.items():
             if line.get(name) is not None:
                 values[name] = read(line[name])
-        extra = {name: value for name, value in line.items() if name not in _KNOWN}
-        return cls(gold=_gold(line), key=str(line["key"]), extra=extra, **values)
+        if line.get("failed_in") == "metric":
+            values["status"] = "answered"
+        gold, extra = _gold(line), {name: value for name, value in line.items() if name not in _KNOWN}
+        if values["status"] == "answered":
+            values |= _measured(values.get("answer"), gold)
+        return cls(gold=gold, key=str(line["key"]), extra=extra, **values)
 
 
 def gold_fields(question: GoldQuestion) -> dict[str, Any]:
@@ -129,6 +140,16 @@ def _gold(line: Mapping[str, Any]) -> GoldQuestion:
         supporting_titles=tuple(gold.get("supporting_titles", ())),
         rare_disease=gold.get("rare_disease"),
     )
+
+
+def _measured(answer: str | None, gold: GoldQuestion) -> dict[str, Any]:
+    try:
+        return measures(answer, gold)
+    except Exception as error:  # noqa: BLE001  (a wrong metric must not look like a wrong answer, nor hide the run)
+        from medhop_dspy.lm.failures import describe
+
+        unscored = dict.fromkeys(("em", "em_strict", "em_official", "f1"))
+        return unscored | {"failed_in": "metric", "error": describe(error)}
 
 
 def _passage(fields: Mapping[str, Any]) -> Passage:

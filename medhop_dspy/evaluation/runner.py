@@ -16,7 +16,7 @@ from medhop_dspy.errors import InputError, ServerUnavailableError
 from medhop_dspy.evaluation.results import Result, ResultsFile
 from medhop_dspy.evaluation.run_folder import DataFile, check_done, describe_run, open_run, question_key, served_model
 from medhop_dspy.evaluation.scoring import ask, beside_their_kin
-from medhop_dspy.evaluation.summary import Summary, summarise, wall_seconds, write_summary
+from medhop_dspy.evaluation.summary import Summary, last_summary, summarise, write_summary
 from medhop_dspy.rows import by_id
 from medhop_dspy.trace import Usage
 
@@ -28,7 +28,7 @@ Order = Literal["evidence", "file"]
 
 UNAVAILABLE_IN_A_ROW: Final = 3
 MOST_WORKERS: Final = 32  # by default: SGLang counts thousands of slots, and each worker also searches
-_UNAVAILABLE: Final = f"{ServerUnavailableError.__name__}:"
+UNAVAILABLE: Final = f"{ServerUnavailableError.__name__}: "  # what the error of such a line begins with
 _Task = TypeVar("_Task")
 _Done = TypeVar("_Done")
 
@@ -61,7 +61,7 @@ class Progress:
             self.total,
             self.done + 1,
             self.correct + bool(result.em),
-            self.failed + (not result.answered),
+            self.failed + (not result.scored),
             self.asked + 1,
             self.usage + result.usage,
             seconds,
@@ -126,18 +126,25 @@ def evaluate(
     folder = Path(folder)
     with open_run(folder, about) as (file, begun):
         check_done(file.results, chosen, about)
-        before, start = wall_seconds(folder), time.monotonic()
-        try:
-            _ask_missing(program, chosen, file, about, workers or _default_workers(served.slots), order, progress)
-        finally:  # also when interrupted: what stands is worth a summary
+        before, start = last_summary(folder)[1], time.monotonic()
+
+        def summed_up() -> Summary:
             pending = sum(question.id not in file.results for question in chosen)
             seconds = before + time.monotonic() - start
             summary = summarise(list(file.results.values()), begun, pending=pending, wall_seconds=seconds)
             write_summary(folder, summary)
+            return summary
+
+        summed_up()  # a run that is killed has told how many questions there are
+        try:
+            _ask_missing(program, chosen, file, about, workers or default_workers(served.slots), order, progress)
+        finally:  # also when interrupted: what stands is worth a summary
+            summary = summed_up()
     return summary
 
 
-def _default_workers(slots: int) -> int:
+def default_workers(slots: int) -> int:
+    """Questions asked at once where nobody says how many: the server's slots, at most 32."""
     return min(max(slots, 1), MOST_WORKERS)
 
 
@@ -161,22 +168,22 @@ def _ask_missing(
         pending = beside_their_kin(program.retriever, pending)
     start, in_a_row, gone = time.monotonic(), 0, threading.Event()
     tasks = [(question, question_key(about, question)) for question in pending]
-    for line in _in_threads(lambda task: ask(program, *task), tasks, workers, gone.is_set):
+    for line in in_threads(lambda task: ask(program, *task), tasks, workers, gone.is_set):
         result = file.append(line)
         state = state.after(result, time.monotonic() - start)
         progress(state)
-        in_a_row = in_a_row + 1 if result.error.startswith(_UNAVAILABLE) else 0
+        in_a_row = in_a_row + 1 if result.error.startswith(UNAVAILABLE) else 0
         if in_a_row == UNAVAILABLE_IN_A_ROW:
-            reason = result.error.removeprefix(_UNAVAILABLE)
+            reason = result.error.removeprefix(UNAVAILABLE)
             gone.set()  # questions under way still end, and their lines are kept
     if gone.is_set():
         raise ServerUnavailableError(
-            f"{state.done - state.failed} answered, {state.failed} failed, then the model server was gone:{reason}",
+            f"{state.done - state.failed} answered, {state.failed} failed, then the model server was gone: {reason}",
             hint="Start the server and run the same command again; it goes on where it stopped.",
         )
 
 
-def _in_threads(
+def in_threads(
     work: Callable[[_Task], _Done], tasks: Iterable[_Task], workers: int, stopped: Callable[[], bool]
 ) -> Iterator[_Done]:
     """What ``work`` makes of each task, as it comes.

@@ -7,8 +7,10 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 from medhop_dspy.answers import AnswerType
-from medhop_dspy.evaluation.metrics import exact_match, official_match, recall_at, strict_match, token_f1
+from medhop_dspy.evaluation.metrics import measures, recall_at
+from medhop_dspy.evaluation.recall import ranked
 from medhop_dspy.evaluation.results import encode, gold_fields
+from medhop_dspy.pipelines.evidence import line
 from medhop_dspy.retrieval.retriever import Retriever
 from medhop_dspy.trace import Usage
 
@@ -25,7 +27,7 @@ _UNSCORED: Final = dict.fromkeys(
 
 
 def ask(program: Program, question: GoldQuestion, key: str) -> dict[str, Any]:
-    """The line of one question; an error of the program or of a metric becomes a failed line.
+    """The line of one question; an error of the program makes it a failed one, one of a metric leaves it unscored.
 
     Retrieval for recall@k comes after the program has answered, so that ``seconds`` does not hold it.
     """
@@ -59,19 +61,16 @@ def ask(program: Program, question: GoldQuestion, key: str) -> dict[str, Any]:
     try:
         return answered | {"status": "answered", "failed_in": ""} | _scores(program, question, answered)
     except Exception as error:  # noqa: BLE001  (a wrong metric must not look like a wrong answer)
-        return answered | {"failed_in": "metric", "error": describe(error)}
+        return answered | {"status": "answered", "failed_in": "metric", "error": describe(error)}
 
 
 def _scores(program: Program, question: GoldQuestion, answered: dict[str, Any]) -> dict[str, Any]:
-    answer, golds, kind = answered["answer"], question.golds, question.answer_type
-    evidence = [passage["text"] for passage in answered["evidence"]]
+    golds, kind = question.golds, question.answer_type
+    evidence = [f"{passage['title']}: {passage['text']}" for passage in answered["evidence"]]
     titles = {passage["title"] for passage in answered["evidence"]}
     in_text = kind is not AnswerType.YES_NO
     return {
-        "em": exact_match(answer, golds, kind),
-        "em_strict": strict_match(answer, golds),
-        "em_official": official_match(answer, golds),
-        "f1": token_f1(answer, golds),
+        **measures(answered["answer"], question),
         "gold_in_evidence": recall_at(len(evidence), evidence, golds, kind) if in_text else None,
         "article_in_evidence": question.supporting_titles[-1] in titles if question.supporting_titles else None,
         "recall": _recall(program, question) if in_text else None,
@@ -79,11 +78,7 @@ def _scores(program: Program, question: GoldQuestion, answered: dict[str, Any]) 
 
 
 def _recall(program: Program, question: GoldQuestion) -> dict[str, bool]:
-    retriever = program.retriever
-    if isinstance(retriever, Retriever):
-        retriever = retriever.without_neighbours()  # or the last of the first k would make room for them
-    found = retriever.search([question.text], max(RECALL_AT))
-    texts = [passage.text for passage in found]
+    texts = [line(passage) for passage in ranked(program.retriever, question.text, max(RECALL_AT))]
     return {str(k): recall_at(k, texts, question.golds, question.answer_type) for k in RECALL_AT}
 
 

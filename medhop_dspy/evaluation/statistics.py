@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -98,10 +99,9 @@ def kappa(first: Sequence[str], second: Sequence[str]) -> float:
     Raises:
         InputError: the lists are empty or of different lengths.
     """
-    from sklearn.metrics import cohen_kappa_score
-
     if len(first) != len(second) or not len(first):
         raise InputError(f"cannot pair {len(first)} with {len(second)} answers")
-    if list(first) == list(second):
-        return 1.0  # also where there is one category only, for which the formula divides by zero
-    return float(cohen_kappa_score(list(first), list(second)))
+    n, one, other = len(first), Counter(first), Counter(second)
+    agreement = sum(a == b for a, b in zip(first, second, strict=True)) / n
+    chance = sum(count * other[category] for category, count in one.items()) / n**2
+    return 1.0 if chance == 1 else (agreement - chance) / (1 - chance)

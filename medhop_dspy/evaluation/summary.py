@@ -43,7 +43,7 @@ class Failures:
 
     Attributes:
         program: Those whose program failed.
-        metric: Those that were answered and could not be scored.
+        metric: Those that were answered and a measure of which could not be taken.
         by_class: All of them by the class of the error.
     """
 
@@ -88,8 +88,8 @@ class Summary:
     Attributes:
         n: Questions with a line.
         pending: Questions chosen in the last call that have no line yet.
-        answered: Those with an answer or, where nothing passed the checks, with none.
-        failed: Those whose program or metric failed.
+        answered: Those with an answer or, where nothing passed the checks, with none, and known to be right or not.
+        failed: The others: the program failed, or exact match did.
         correct: Those that are right by lenient exact match.
         wrong: Those that were answered and are not right.
         failures: Which failed, and why.
@@ -137,8 +137,8 @@ class Summary:
 
     @property
     def exit_code(self) -> int:
-        """0, or 1 if a question failed, as :mod:`medhop_dspy.errors` says."""
-        return int(self.failed > 0)
+        """0, or 1 if a question or one of its measures failed, as :mod:`medhop_dspy.errors` says."""
+        return int(bool(self.failures.by_class))
 
 
 def summarise(
@@ -152,7 +152,7 @@ def summarise(
         pending: Questions that are still to be asked.
         wall_seconds: Time that the run has taken.
     """
-    answered = [result for result in results if result.answered]
+    answered = [result for result in results if result.scored]
     correct = sum(bool(result.em) for result in answered)
     return Summary(
         n=len(results),
@@ -161,7 +161,7 @@ def summarise(
         failed=len(results) - len(answered),
         correct=correct,
         wrong=len(answered) - correct,
-        failures=_failures([result for result in results if not result.answered]),
+        failures=_failures([result for result in results if result.failed_in or not result.answered]),
         em=_interval(result.em for result in results),
         em_strict=_interval(result.em_strict for result in results),
         em_official=_interval(result.em_official for result in results),
@@ -192,12 +192,17 @@ def write_summary(folder: Path, summary: Summary) -> None:
         write_json(path, asdict(summary))
 
 
-def wall_seconds(folder: Path) -> float:
-    """What ``summary.json`` says of the time so far; 0.0 where there is none."""
+def last_summary(folder: Path) -> tuple[int, float]:
+    """What ``summary.json`` says of questions, those to be asked included, and seconds; 0 where there is none.
+
+    A run writes it before it asks and when it ends. Killed in between, it has more lines than its summary counts, and
+    only the sum of both kinds of questions still holds.
+    """
     try:
-        return float(json.loads((folder / SUMMARY).read_bytes())["effort"]["wall_seconds"])
+        saved = json.loads((folder / SUMMARY).read_bytes())
+        return int(saved["n"]) + int(saved["pending"]), float(saved["effort"]["wall_seconds"])
     except (OSError, ValueError, KeyError, TypeError):
-        return 0.0
+        return 0, 0.0
 
 
 def _failures(failed: Sequence[Result]) -> Failures:

@@ -85,6 +85,10 @@ class Orphanet:
             _log.warning("%s: %d of %d disorders have no name and cannot be found by it", path, nameless, len(table))
         return table
 
+    def __deepcopy__(self, memo: dict[int, object]) -> Orphanet:
+        """Itself: optimisers copy the modules that hold it, and nothing in it changes."""
+        return self
+
     def __len__(self) -> int:
         return len(self._by_code)
 

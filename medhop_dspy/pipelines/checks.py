@@ -74,13 +74,14 @@ def _by_python(run: Run, draft: str, answer_type: AnswerType) -> tuple[list[Verd
     elif settings.use_type_check:
         verdict = answers.check_format(draft, answer_type)
         decide("type", verdict.ok, verdict.reason)
-    quote = answers.supporting_quote(draft, run.asked_question(), [line(p) for p in run.shown], answer_type)
+    asked = run.asked_question()
+    quote = answers.supporting_quote(draft, asked, [line(p) for p in run.shown], answer_type)
     sentence = quote.text if quote else ""
     exempt = answer_type is AnswerType.YES_NO
     if settings.use_grounding_check:
         decide("grounding", None if quote or exempt else False, "does not occur in the evidence")
     if settings.use_quote_check and needs_quote(run.question, answer_type):
-        supported = bool(answers.shared_words(sentence, run.question, draft))
+        supported = bool(answers.shared_words(sentence, asked, draft))
         decide("quote", supported, "no sentence of the evidence connects it with the question")
     return verdicts, undecided, sentence
 

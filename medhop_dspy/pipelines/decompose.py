@@ -69,7 +69,9 @@ _MOVED: Final = re.compile(
     re.IGNORECASE,
 )
 # "is the protein whose gene is mutated in X an enzyme?"
-_IS_A: Final = re.compile(r"(?<!\bby)(?<!\bin)(?<!\bof)(?<!\bwith)(?<!\bfor)(?<!\bto)(?<!\bas)\s(?=an?\s[\w\s-]+\?$)")
+_IS_A: Final = re.compile(
+    r"\b(?!(?:by|in|of|with|for|to|as|is|are|was|were)\s)\w+(?P<gap>\s)(?=an?\s[\w\s-]+\?$)", re.IGNORECASE
+)
 _STARTS_WITH_BE: Final = re.compile(r"(?:is|are|was|were)\b", re.IGNORECASE)
 _APPOSITION: Final = re.compile(r",\s(?:an?|the)\s[^,?;]+")
 # "Which bone is the one that ...", "known as the drug for ...": the thing described is the answer itself.
@@ -85,6 +87,10 @@ _COORDINATION: Final = re.compile(
 )
 _ASKING: Final = re.compile(r"what|which|who|whose|where|is|are|was|were|the|an?|of|in|on|does|do|did|name")
 _MAX_CHARS: Final = 140  # of a description; PlannedHop.question holds 160
+# A phrase that ends like this was cut in the middle.
+_DANGLING: Final = re.compile(
+    r"\b(?:to|is|are|was|were|that|which|who|whose|of|by|in|for|with|the|an?|and|or|as)$", re.IGNORECASE
+)
 _ANAPHORA: Final = re.compile(r"\b(?:these|this|those|such)\b", re.IGNORECASE)
 
 
@@ -128,7 +134,8 @@ def _innermost(text: str) -> tuple[int, int, re.Match[str]] | None:
         alone = not match["plural"] or _COORDINATION.match(phrase)
         before = text[: match.start()]
         answer_itself = _IDENTITY.search(before) or (match["thing"] and _LISTED_ONLY.search(before))
-        if described and alone and len(phrase) <= _MAX_CHARS and not answer_itself and not _ANAPHORA.search(phrase):
+        unfit = len(phrase) > _MAX_CHARS or _ANAPHORA.search(phrase) or _DANGLING.search(phrase)
+        if described and alone and not answer_itself and not unfit:
             return match.start(), end, match
     return None
 
@@ -150,20 +157,21 @@ def _end(text: str, match: re.Match[str]) -> int:
     if apposition := _APPOSITION.match(text, end):
         end = apposition.end()
     if _STARTS_WITH_BE.match(text) and (is_a := _IS_A.search(text, match.end(), end + 1)):
-        return is_a.start()
+        return is_a.start("gap")
     inverted = _INVERTED.search(text[: match.start()])
     relative = (match["relative"] or match["clause"] or "").lower()
     own_verb = bool(relative)  # "the gene that is mutated": the first verb is the description's own
     before = ""
     for word in re.finditer(r"[^\s,]+", text[match.end() : end]):
         auxiliary = _AUXILIARY.fullmatch(word[0])
-        predicate = _PREDICATE.fullmatch(word[0]) if inverted and not _AUXILIARY.fullmatch(before) else None
+        own = not inverted or before == "to" or _AUXILIARY.fullmatch(before)
+        predicate = None if own else _PREDICATE.fullmatch(word[0])
         if own_verb:
             own_verb = relative not in {"that", "which", "who"} and not (auxiliary or predicate)
         elif auxiliary or (predicate and not predicate["third_person"]):
             end = match.end() + word.start()
             break
-        before = word[0]
+        before = word[0].lower()
     return match.start() + len(text[match.start() : end].rstrip(" ,."))
 
 

@@ -206,12 +206,15 @@ class MedHopper(Program):
         return searched
 
     async def _draft(self, run: Run, answer_type: AnswerType) -> str:
+        asked = run.asked_question()
+        # A question with the hops' answers put in says it all; told once more, a small model repeats them.
+        told = [] if asked != run.question else [h for h in run.hops if h.resolved]
         reply = await run.ask(
             "draft",
             self.draft,
             evidence=[line(p) for p in run.shown],
-            question=run.asked_question(),
-            known=[f"{queries.resolve_references(h.question, run.hops)} {h.answer}" for h in run.hops if h.resolved],
+            question=asked,
+            known=[f"{queries.resolve_references(h.question, run.hops)} {h.answer}" for h in told],
             constraints=list(run.constraints),
             rule=answers.ANSWER_TYPES[answer_type].format_rule,
             answer_type=answer_type.value,

@@ -75,7 +75,8 @@ class Run:
         self, retriever: Retriever, queries: Sequence[str], rerank_query: str, *, k: int | None = None
     ) -> list[Passage]:
         """Search and put the result behind what is shown already (see :func:`arrange`)."""
-        wanted = k or (self.settings.hop_evidence if self.shown else self.settings.evidence)
+        first = min(self.settings.first_evidence or self.settings.evidence, self.settings.evidence)
+        wanted = k or (self.settings.hop_evidence if self.shown else first)
         if self.blocking:
             ranked = retriever.search(queries, wanted, rerank_query)
         else:

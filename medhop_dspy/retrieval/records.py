@@ -17,12 +17,11 @@ from pathlib import PurePosixPath
 from typing import IO, Any, Final
 
 from medhop_dspy.errors import CorpusError
-from medhop_dspy.rows import parse_json
+from medhop_dspy.rows import LONGEST_FIELD, parse_json
 
 Record = Mapping[str, Any]
 Records = Iterator[tuple[int, Record | str]]
 
-_LONGEST_FIELD: Final = 2**30  # the csv module stops at 131,072 characters, which long articles exceed
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
@@ -79,7 +78,7 @@ def read_csv(stream: IO[bytes], source: str) -> Records:
         UnicodeDecodeError: if the file is not UTF-8.
     """
     # The limit is the interpreter's, not the reader's, so it is only ever raised.
-    csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_FIELD))
+    csv.field_size_limit(max(csv.field_size_limit(), LONGEST_FIELD))
     with io.TextIOWrapper(stream, encoding="utf-8-sig", newline="") as text:
         rows = _csv_rows(csv.reader(text, strict=True))
         number, header = next(rows, (1, []))
@@ -98,7 +97,9 @@ def read_csv(stream: IO[bytes], source: str) -> Records:
 
 
 def read_json(stream: IO[bytes], source: str) -> Records:
-    """The values of one object, numbered from 1: records, or lists of sentences, whose names are their ids.
+    """The records of a list, or the values of one object: records, or lists of sentences, whose names are their ids.
+
+    Numbered from 1.
 
     The whole file is in memory at once.
     """
@@ -109,6 +110,10 @@ def read_json(stream: IO[bytes], source: str) -> Records:
         return
     except ValueError as error:
         yield 0, f"not JSON: {error}"
+        return
+    if isinstance(entries, list):
+        for number, value in enumerate(entries, start=1):
+            yield number, value if isinstance(value, dict) else f"a JSON {type(value).__name__} instead of an object"
         return
     if not isinstance(entries, dict):
         yield 0, f"a JSON {type(entries).__name__} instead of an object"

@@ -123,6 +123,7 @@ SCENARIOS = {
     "lexical": ((False, True), DIRECT, ONE_SEARCH, {}),
     "pool": ((6,), DIRECT, ONE_SEARCH, {"reranker": "flashrank", "candidates": 100}),
     "evidence": ((6,), DIRECT, ONE_SEARCH, WIDE),
+    "first_evidence": ((None, 3), DIRECT, ONE_SEARCH, WIDE),
     "hop_evidence": ((1,), MULTIHOP, TWO_HOPS, {**WIDE, "evidence": 20}),
     "neighbours_of": ((0, 1), DIRECT, ONE_SEARCH, {}),
     "reranker": (("none", "flashrank"), DIRECT, ONE_SEARCH, {}),
@@ -434,7 +435,7 @@ def test_the_tables_of_a_factorial(run, tmp_path):
     """The first question's answer is right by a synonym that no passage holds: only the grounding check refuses it."""
     questions = [replace(QUESTIONS[0], synonyms=("MFS1",)), *QUESTIONS[1:2]]
     ablated, skipped, _ = run(["factorial", "orpha_expansion_off"], [42], questions, first="MFS1")
-    ablation = tabulate(ablated, skipped, [42], "dev.jsonl")
+    ablation = tabulate(ablated, skipped, [42], 0.0, "dev.jsonl")
     rows = {row.name: row for row in ablation.rows}
     full, everything, none = rows[FULL], rows["checks-generic-kind-grounding-self_reference"], rows["checks-none"]
     assert (full.em.mean, full.against_full, full.same_answers, full.withheld, full.failed) == (0.5, None, None, 0.5, 0)
@@ -464,11 +465,30 @@ def test_questions_count_as_right_if_most_seeds_are():
     full = Ablated(CONFIGURATIONS[FULL], (tuple(result(n, "x", False) for n in "1234"),) * 3)
     runs = tuple(tuple(result(n, "a", n not in wrong) for n in "1234") for wrong in ("4", "43", "432"))
     other = Ablated(CONFIGURATIONS["lexical"], runs)
-    row = tabulate([full, other], [], [1, 2, 3], "x").rows[1]
+    row = tabulate([full, other], [], [1, 2, 3], 0.7, "x").rows[1]
     assert row.em.mean == row.against_full.difference.mean == pytest.approx(0.5)
     assert (row.against_full.gained, row.against_full.lost) == (2, 0)
     assert row.seeds.em_sd == pytest.approx(0.25)
-    assert "| lexical " in as_markdown(tabulate([full, other], [], [1, 2, 3], "x")).split("## Between seeds")[1]
+    between = as_markdown(tabulate([full, other], [], [1, 2, 3], 0.7, "x")).split("## Between seeds")[1]
+    assert "| lexical " in between and "as they are written" in between and "Temperature 0.7." in between
+    between = as_markdown(tabulate([full, other], [], [1, 2, 3], 0.0, "x")).split("## Between seeds")[1]
+    assert "Temperature 0: no sampling" in between
+
+
+def test_the_same_answer_in_other_letters_is_the_same_here_and_in_a_report():
+    first = [result("1", "β-Thalassemia", True), result("2", "a", True)]
+    second = [result("1", "beta thalassemia", True), result("2", "b", True)]
+    full, other = Ablated(CONFIGURATIONS[FULL], (tuple(first),)), Ablated(CONFIGURATIONS["lexical"], (tuple(second),))
+    assert tabulate([full, other], [], [1], 0.0, "x").rows[1].same_answers == 0.5
+    assert determinism.same_answers(zip(first, second, strict=True)) == 0.5
+    assert determinism.same_answers([(first[0], failed("1"))]) is None
+    assert determinism.determinism([first, second]).identical == 0.0
+
+
+@pytest.mark.parametrize(("seeds", "temperature", "told"), [([42, 43], 0.0, 1), ([42, 43], 0.7, 0), ([42], 0.0, 0)])
+def test_seeds_without_sampling_are_told(run, caplog, seeds, temperature, told):
+    run([FULL], seeds, QUESTIONS[:1], temperature=temperature)
+    assert caplog.text.count("2 seeds at temperature 0") == told
 
 
 # ---------------------------------------------------------------- the script

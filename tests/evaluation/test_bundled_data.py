@@ -1,6 +1,5 @@
 """The data set in ``data/``: what its README promises."""
 
-import re
 from collections import Counter
 from pathlib import Path
 
@@ -66,8 +65,13 @@ def test_choices_have_four_options_and_no_favourite_letter():
 
 def test_the_readme_tells_the_counts(articles):
     readme = (DATA / "README.md").read_text(encoding="utf-8")
-    numbers = {int(number.replace(",", "")) for number in re.findall(r"\d[\d,]*", readme)}
-    assert len(articles) in numbers
-    by_type = Counter(question.answer_type for question in read_gold(DATA / "test.jsonl"))
-    for kind, count in by_type.items():
-        assert re.search(rf"\| {kind} \| \d+ \| {count} \|", readme), kind
+    dev, test = (read_gold(DATA / f"{split}.jsonl") for split in ("dev", "test"))
+    for kind in AnswerType:
+        counts = (sum(question.answer_type is kind for question in questions) for questions in (dev, test))
+        assert f"| {kind} | {' | '.join(map(str, counts))} |" in readme
+    for hops, name in ((1, "1 hop"), (2, "2 hops"), (3, "3 hops")):
+        counts = (sum(question.hops == hops for question in questions) for questions in (dev, test))
+        assert f"| {name} | {' | '.join(map(str, counts))} |" in readme
+    pages = len(list(read_corpus(DATA / "corpus" / FACTS, ReadReport())))
+    for count in (len(articles), f"{pages:,}", len(dev), len(test), len(read_choices(DATA / "mcq.jsonl"))):
+        assert f"| {count} |" in readme

@@ -76,9 +76,6 @@ def test_a_sound_data_set_has_no_finding(write):
         pytest.param({"synonyms": ["blue"]}, "'blue' is no chromosome", id="synonym of another type"),
         pytest.param({"answer": "16", "synonyms": []}, "no supporting article holds '16'", id="gold in no article"),
         pytest.param(
-            {"answer": "213", "synonyms": [], "answer_type": "chromosome"}, "'213' is no chromosome", id="number"
-        ),
-        pytest.param(
             {"answer": "alphin", "synonyms": [], "answer_type": "other", "supporting_titles": ["Alpha disease"]},
             "no supporting article holds 'alphin'",
             id="gold in another article",
@@ -112,6 +109,23 @@ def test_a_number_in_another_sense_is_no_chromosome(write):
     articles = ARTICLES | {"Alpha disease": "Alpha disease begins at 15 years. It is caused by variants in ABC1."}
     found = findings(write(articles=articles, test=[question(supporting_titles=["Alpha disease"])]))
     assert found == ["test 1: no supporting article holds '15' as a chromosome"]
+
+
+def test_an_article_before_the_subject_does_not_hide_a_short_cut(write):
+    articles = ARTICLES | {"Gamma": "An alpha disease gene lies on chromosome 15. The alpha disease is rare."}
+    asked = question(Question="Where is the gene of the alpha disease?", subject="the alpha disease")
+    assert findings(write(articles=articles, test=[asked])) == [
+        "test 1: the article 'Gamma' alone holds the subject 'the alpha disease' and the answer"
+    ]
+
+
+def test_capital_letters_with_a_tilde_are_clean(write):
+    assert findings(write(articles=ARTICLES | {"Gamma": "SÃO PAULO, JOÃO, Ã "})) == []
+
+
+def test_questions_without_words_are_compared_without_a_fault(write):
+    asked = [question(QIDX=str(n), Question=text, subject="") for n, text in enumerate(("???", "!!!"), start=1)]
+    assert all("shares" not in each for each in findings(write(test=asked)))
 
 
 def test_yes_and_no_need_no_article_that_says_so(write):

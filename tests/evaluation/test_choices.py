@@ -205,9 +205,9 @@ def test_a_faulty_row_of_a_data_set_is_named() -> None:
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("q.jsonl", "", "holds no question"),
-        ("q.json", "{}", "holds no question"),
-        ("q.csv", "question,opa,opb,opc,opd\n", "holds no question"),
+        ("q.jsonl", "", "holds no row"),
+        ("q.json", "{}", "holds no row"),
+        ("q.csv", "question,opa,opb,opc,opd\n", "holds no row"),
         ("q.txt", "x", r"of kind \.txt; \.jsonl, \.json, \.csv, \.parquet or a folder is needed"),
         ("q.parquet", "x", r"cannot read .*q\.parquet"),
         ("q.jsonl", lines({"text": "x", "label": 1}), r"q\.jsonl: the columns text, label are of no known layout"),

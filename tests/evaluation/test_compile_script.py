@@ -39,6 +39,8 @@ FAULTS = {
     "too few questions": (["--optimizer", "simba"], 2, "needs 32 questions to compile on, got 4"),
     "a bad budget": (["--optimizer", "labeled", "--demos", "-1"], 2, "--demos"),
     "no models": (["--optimizer", "labeled"], 6, "medhop models fetch"),
+    "a program that is no .json": (["--optimizer", "labeled", "--out", "p.pkl"], 3, "ends in .json, not '.pkl'"),
+    "a folder in a file": (["--optimizer", "labeled", "--out", "README.md/p.json"], 3, "cannot write program"),
 }
 if importlib.util.find_spec("optuna") is None:
     FAULTS["a missing package"] = (["--optimizer", "mipro"], 2, "pip install 'medhop-dspy[optuna]'")

@@ -4,21 +4,24 @@ import contextlib
 import json
 import subprocess
 import sys
+import threading
+import time
 from dataclasses import replace
 
 import dspy
 import pytest
 
 from medhop_dspy import saving
-from medhop_dspy.errors import InputError
+from medhop_dspy.errors import InputError, ProgramError, ServerUnavailableError
 from medhop_dspy.evaluation.candidates import Scores
 from medhop_dspy.evaluation.compile_report import Report, table
 from medhop_dspy.evaluation.compiling import cross_validate, freeze
 from medhop_dspy.evaluation.results import read_results
 from medhop_dspy.evaluation.run_folder import DataFile, Served
 from medhop_dspy.evaluation.statistics import Interval, compare
+from medhop_dspy.lm.failures import LMUnavailableError
 from medhop_dspy.trace import Usage
-from tests.conftest import ROOT, prompt_of
+from tests.conftest import ROOT, ScriptedEngine, prompt_of
 from tests.evaluation.compile_world import EXAMPLE, QUESTIONS, plan, program, reply
 from tests.test_saving import prompts
 
@@ -83,6 +86,40 @@ def test_all_candidates_are_asked_a_question_before_the_next(tmp_path, scripted)
     assert [set(results) for results in found] == [{"0", "1", "2", "3"}] * 3
 
 
+@pytest.mark.parametrize("slots", [1, 4])
+def test_a_server_that_goes_away_ends_all_and_what_was_under_way_is_kept(slots, tmp_path, scripted_lm):
+    """The first of as many questions as there are slots fails while the others are being answered."""
+    begun = threading.Barrier(slots)
+
+    def leaving(request):
+        begun.wait(10)
+        if "alpha" in prompt_of(request):
+            raise LMUnavailableError("gone")
+        time.sleep(0.5)
+        return reply(request)
+
+    candidates = [program(), program()]
+    candidates[1].draft.signature = candidates[1].draft.signature.with_instructions("Another way.")
+    lm, engine = scripted_lm(leaving)
+    with (
+        dspy.context(lm=lm),
+        Scores(tmp_path, Served("scripted/model", slots=slots), None) as scores,
+        pytest.raises(ServerUnavailableError, match="gone"),
+    ):
+        scores.ask_all([(each, QUESTIONS) for each in candidates])
+    assert len(engine.requests) == slots
+    kept = [result.id for folder in tmp_path.iterdir() for result in read_results(folder)]
+    assert sorted(kept) == [question.id for question in QUESTIONS[1:slots]]
+
+
+def test_scores_are_of_the_model_that_was_there_at_first(tmp_path, scripted):
+    other = dspy.LM("scripted/other", engine=ScriptedEngine(reply), cache=False)
+    with Scores(tmp_path, Served("scripted/model"), None) as scores, dspy.context(lm=other):
+        scores.result(program(), QUESTIONS[0])
+        scores.ask_all([(program(), QUESTIONS[1:3])])
+    assert len(scripted.requests) == 3 and not other.engine.requests
+
+
 def test_candidates_of_another_budget_or_seed_are_others(tmp_path, scripted):
     for way in (plan("labeled"), plan("labeled", demos=1), replace(plan("labeled"), seed=2)):
         cross_validate(program(), QUESTIONS, way, tmp_path)
@@ -143,6 +180,28 @@ def test_a_program_that_saw_a_test_question_is_not_frozen(tmp_path, scripted):
     with pytest.raises(InputError, match="QIDX 0"):
         frozen(tmp_path, tests={DataFile("test.jsonl", ""): test})
     assert not (tmp_path / "compiled").exists()
+
+
+def test_where_it_cannot_be_written_nothing_is_compiled(tmp_path, scripted):
+    report = cross_validate(program(), QUESTIONS, plan("labeled"), tmp_path / "work")
+    candidates = len(list((tmp_path / "work" / "candidates").iterdir()))
+    (tmp_path / "file").touch()
+    for name, message in (("p.pkl", r"ends in \.json"), ("file/p.json", "cannot write program")):
+        with pytest.raises(ProgramError, match=message):
+            freeze(
+                program(), QUESTIONS, plan("labeled"), tmp_path / "work", tmp_path / name, report, reason="asked"
+            )  # fmt: skip
+    assert len(list((tmp_path / "work" / "candidates").iterdir())) == candidates
+
+
+def test_the_last_build_tells_its_progress(tmp_path, scripted):
+    report = cross_validate(program(), QUESTIONS, plan("bootstrap_random_search"), tmp_path / "work")
+    states = []
+    freeze(
+        program(), QUESTIONS, plan("bootstrap_random_search"), tmp_path / "work", tmp_path / "p.json", report,
+        reason="asked", progress=states.append,
+    )  # fmt: skip
+    assert any(state.asked for state in states)
 
 
 def report_of(before, after):

@@ -72,7 +72,7 @@ def test_gold_questions(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("", "holds no question"),
+        ("", "holds no row"),
         ("{", "line 1: not JSON"),
         ("[" * 100_000, "line 1: not JSON: it is nested too deeply"),
         ('{"QIDX": NaN}', "line 1: not JSON: NaN is no JSON value"),
@@ -114,7 +114,7 @@ def test_hotpotqa(tmp_path: Path, content: str) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("[]", "holds no question"),
+        ("[]", "holds no row"),
         ("[", "is not JSON"),
         ("[3]", "item 1: int in place of an object"),
         (lines({"_id": "5a", "question": "q", "answer": "x"}), "item 1: no field 'supporting_facts'"),
@@ -178,7 +178,7 @@ def test_answers_that_are_written_back_are_the_same_file(tmp_path: Path) -> None
         ("", "columns none; QIDX and Answer are needed"),
         ("QIDX,Question\n1,q\n", "columns qidx, question; QIDX and Answer are needed"),
         ("QIDX,Answer,answer\n1,a,b\n", "two columns of the same name: qidx, answer, answer"),
-        ("QIDX,Answer\n", "holds no question"),
+        ("QIDX,Answer\n", "holds no row"),
         ('QIDX,Answer\n5,"a\nb"\n6,b\n5,c\n', "QIDX 5 stands in line 2 and line 5"),
         ("QIDX,Answer\n,a\n", "line 2: QIDX is empty"),
         ('QIDX,Answer\n1,"a\nb"\n\n2,c,d\n', "line 5: 3 fields, the header has 2"),

@@ -198,6 +198,32 @@ def test_the_command(tmp_path):
     assert plot.read_text().startswith("<svg")
 
 
+def test_equal_scores_are_written_and_not_drawn(tmp_path):
+    files = [answers_file(tmp_path / f"{n}.csv", ("1", "First?", "a"), ("2", "Second?", "b")) for n in range(2)]
+    out, plot = tmp_path / "out.csv", tmp_path / "out.svg"
+    done = CliRunner().invoke(app, ["disagreement", *map(str, files), "--out", str(out), "--plot", str(plot)])
+    assert done.exit_code == 0, done.exception
+    assert done.stderr == f"{plot} not drawn: all scores are 0.000\n"
+    assert "no disagreement: 2 questions" in done.stdout and out.read_text().count("\n") == 3 and not plot.exists()
+
+
+def grouped(tmp_path, *lines):
+    runs = [str(run_folder(tmp_path / name, *lines)) for name in "ab"]
+    return CliRunner().invoke(app, ["disagreement", *runs])
+
+
+def test_each_group_tells_how_many_of_its_own_questions_the_rules_sorted(tmp_path):
+    told = {"1": "direct", "2": "multihop", "3": ""}
+    done = grouped(tmp_path, *(result_line(n, "Which drug is best?", "x", strategy=s) for n, s in told.items()))
+    assert "direct (1 by rules)" in done.stderr and "multihop   " in done.stderr
+
+
+def test_a_strategy_of_another_version_is_named(tmp_path):
+    done = grouped(tmp_path, result_line("1", "Which?", "x", strategy="guess"))
+    assert isinstance(done.exception, InputError)
+    assert "QIDX 1 has the strategy 'guess', not one of direct" in str(done.exception)
+
+
 # ---------------------------------------------------------------- the published numbers
 
 # Scores published with MedHopper beside the answers of its 14 configurations. Those of 814670 differ by the case of

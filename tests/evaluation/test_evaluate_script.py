@@ -47,7 +47,7 @@ def data(tmp_path):
 
 FAULTS = {
     "no file": (["--data", "no.jsonl"], 2, "cannot read no.jsonl"),
-    "no question": (["--data", os.devnull], 2, "holds no question"),
+    "no question": (["--data", os.devnull], 2, "holds no row"),
     "a filter that leaves nothing": (["--min-hops", "5"], 2, "none of the 3 questions has 5 hops or more"),
     "no such program": (["nope.json"], 3, "cannot read program nope.json"),
     "no such setting": (["--set", "evidense=3"], 3, "evidense"),

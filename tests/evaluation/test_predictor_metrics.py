@@ -118,7 +118,6 @@ def run_of(scripted_lm):
 
 def test_a_run_is_recorded_call_by_call(run_of):
     run, trace, made = run_of()
-    assert [each.predictor for each in run.calls][-2:] == ["answer_hop", "draft"] or run.calls
     assert {"plan_hops", "answer_hop", "draft"} <= {each.predictor for each in run.calls}
     assert run.right and all(judge(run, i).right is not False for i in range(len(run.calls)))
     copy = made.deepcopy()

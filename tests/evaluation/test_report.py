@@ -15,7 +15,7 @@ from medhop_dspy.cli.report import report as command
 from medhop_dspy.errors import InputError
 from medhop_dspy.evaluation.charts import Bar, bars_svg
 from medhop_dspy.evaluation.documents import Drawing, Section, Table, html_page, markdown, markdown_table
-from medhop_dspy.evaluation.published import AGREEMENT, CHOICE, SYSTEMS
+from medhop_dspy.evaluation.published import AGREEMENT, CHOICE, NO_PROGRAM, SYSTEMS
 from medhop_dspy.evaluation.report import report
 from medhop_dspy.evaluation.report_runs import read_runs
 from medhop_dspy.evaluation.run_folder import MANIFEST, DataFile
@@ -23,6 +23,7 @@ from medhop_dspy.evaluation.runner import evaluate
 from medhop_dspy.evaluation.statistics import Interval, bootstrap_ci
 from medhop_dspy.evaluation.summary import SUMMARY
 from medhop_dspy.lm.failures import LMUnavailableError
+from medhop_dspy.pipelines.registry import PROGRAMS
 from medhop_dspy.pipelines.single_pass import SinglePass
 from medhop_dspy.settings import Settings
 from medhop_dspy.trace import Passage
@@ -91,7 +92,7 @@ def test_one_run(run):
 
 
 def test_several_runs_are_paired_with_the_first(run):
-    folders = [run("base"), run("other", {"1": "FBN2"}), run("part", None, QUESTIONS[1:])]
+    folders = [run("base"), run("other", {"1": "FBN2", "2": "chromosome 5."}), run("part", None, QUESTIONS[1:])]
     other_text = [replace(q, text=f"{q.text} Really?") for q in QUESTIONS[:1]]
     folders.append(run("elsewhere", {"1": "FBN1"}, other_text))
     rows = tables(folders)["Against base", 0]
@@ -121,6 +122,9 @@ def test_published_numbers_have_a_column_and_a_label_of_their_own(run):
     for n in range(3):
         for row in found["Published results", n].values():
             assert row["published on"] and row["ours, on our own questions"] == "-"
+    assert [row["our program"] for row in open_questions.values()] == ["medhopper", *[NO_PROGRAM] * 3]
+    assert all(not each.program or each.program in PROGRAMS for each in (*SYSTEMS, *AGREEMENT, *CHOICE))
+    assert "Not in this package: this package has no program" in markdown("", report(read_runs([run("other")])))
 
 
 def test_our_run_stands_beside_its_kind_with_its_own_label(run, tmp_path):
@@ -238,8 +242,9 @@ def test_runs_are_named_by_as_much_of_their_path_as_needed(run):
 
 def test_pending_questions_are_told(run):
     folder = run("base")
-    (folder / SUMMARY).write_text(json.dumps({"pending": 3}))
-    assert tables([folder])["Measures", 0]["questions"]["base"] == "test.jsonl, n = 4, 3 to ask"
+    for counts in ({"n": 2, "pending": 5}, {"n": 7, "pending": 0}):  # one was killed after two more lines
+        (folder / SUMMARY).write_text(json.dumps({**counts, "effort": {"wall_seconds": 1}}))
+        assert tables([folder])["Measures", 0]["questions"]["base"] == "test.jsonl, n = 4, 3 to ask"
     (folder / SUMMARY).unlink()
     assert tables([folder])["Measures", 0]["questions"]["base"] == "test.jsonl, n = 4"
 

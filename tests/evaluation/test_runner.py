@@ -17,14 +17,14 @@ from dataclasses import replace
 import dspy
 import pytest
 
-from medhop_dspy.answers import AnswerType
-from medhop_dspy.errors import InputError, ProgramError, ReplyError, ServerUnavailableError, SettingsError
+from medhop_dspy.errors import InputError, ProgramError, ReplyError, ServerUnavailableError, SettingsError, StoreError
 from medhop_dspy.evaluation.metrics import answer_metric
 from medhop_dspy.evaluation.records import GoldQuestion
+from medhop_dspy.evaluation.report_runs import read_runs
 from medhop_dspy.evaluation.results import RESULTS, encode, read_results
 from medhop_dspy.evaluation.run_folder import MANIFEST, DataFile
-from medhop_dspy.evaluation.runner import MOST_WORKERS, _default_workers, choose, evaluate
-from medhop_dspy.evaluation.scoring import beside_their_kin
+from medhop_dspy.evaluation.runner import MOST_WORKERS, choose, default_workers, evaluate
+from medhop_dspy.evaluation.scoring import RECALL_AT, beside_their_kin
 from medhop_dspy.evaluation.summary import SUMMARY
 from medhop_dspy.lm.connect import connect
 from medhop_dspy.lm.failures import LMUnavailableError
@@ -37,6 +37,7 @@ from medhop_dspy.trace import Passage
 from tests.conftest import ROOT, prompt_of
 from tests.evaluation.worlds import ANSWERS, QUESTIONS, Broken, lines, program, reply
 from tests.lm.conftest import MODEL, Remote, completion
+from tests.pipelines.conftest import LexicalRetriever
 from tests.retrieval.test_retriever import ExactIndex, HashedWords
 
 
@@ -150,7 +151,7 @@ def test_without_a_model_nothing_is_written(tmp_path):
 
 @pytest.mark.parametrize(("slots", "workers"), [(0, 1), (1, 1), (4, 4), (2048, MOST_WORKERS)])
 def test_as_many_workers_as_the_server_has_slots(slots, workers):
-    assert _default_workers(slots) == workers
+    assert default_workers(slots) == workers
 
 
 # ---------------------------------------------------------------- choosing and ordering
@@ -221,27 +222,49 @@ def test_neighbours_do_not_disturb_the_ranks():
 # ---------------------------------------------------------------- failures
 
 
-class BadType(GoldQuestion):
-    """A question whose gold answers cannot be read, as a mistake in a metric would have it."""
-
-    @property
-    def golds(self):
-        raise ZeroDivisionError("a typo")
-
-
 def test_errors_are_neither_wrong_answers_nor_silent(run, tmp_path):
-    """Right, program error, metric error, wrong: four different things."""
-    spoilt = BadType("3", QUESTIONS[2].text, "36 hours", answer_type=AnswerType.DURATION)
+    """Right, program error, metric error, wrong: four different things. A metric error does not ask again."""
+    spoilt = replace(QUESTIONS[2], answer="")
     questions = [QUESTIONS[0], QUESTIONS[1], spoilt, replace(QUESTIONS[3], answer="no")]
     made = Broken(program(), {QUESTIONS[1].text: ValueError("broken: here")})
     summary, _ = run(made, questions)
     assert (summary.n, summary.correct, summary.wrong, summary.failed, summary.exit_code) == (4, 1, 1, 2, 1)
     assert (summary.failures.program, summary.failures.metric) == (("2",), ("3",))
-    assert summary.failures.by_class == {"ValueError": ("2",), "ZeroDivisionError": ("3",)}
+    assert summary.failures.by_class == {"ValueError": ("2",), "InputError": ("3",)}
     assert summary.em.mean == 0.25
     results = {result.id: result for result in read_results(tmp_path / "run")}
     assert (results["2"].error, results["2"].failed_in) == ("ValueError: broken: here", "program")
-    assert (results["3"].error, results["3"].em, results["3"].answer) == ("ZeroDivisionError: a typo", None, "36 hours")
+    assert "InputError: gold answers are ('',)" in results["3"].error
+    assert (results["3"].status, results["3"].em, results["3"].answer) == ("answered", None, "36 hours")
+    again, engine = run(Broken(program(), {}), questions)
+    assert (asked(engine), again.correct, again.failed, again.exit_code) == (["2"], 2, 1, 1)
+
+
+class SearchesOnce(LexicalRetriever):
+    """Fails where retrieval is measured, after the program has answered."""
+
+    def search(self, queries, k, rerank_query=None):
+        if k == max(RECALL_AT):
+            raise StoreError("the index is gone")
+        return super().search(queries, k, rerank_query)
+
+
+def test_an_answer_whose_retrieval_cannot_be_measured_is_right_or_wrong_all_the_same(run, tmp_path):
+    summary, _ = run(SinglePass(SearchesOnce(), program().settings), QUESTIONS[:1])
+    assert (summary.correct, summary.failed, summary.exit_code) == (1, 0, 1)
+    assert summary.failures.metric == ("1",) and summary.recall[1].n == 0
+
+
+def test_measures_are_those_of_the_code_that_reads_whatever_the_line_says(run, tmp_path):
+    run(order="file")
+    written = read_results(tmp_path / "run")
+    frozen = {b'"em": true': b'"em": false', b'"f1": 1.0': b'"f1": 0.25'}
+    for before, after in frozen.items():
+        edit(tmp_path / "run", lambda data, before=before, after=after: data.replace(before, after))
+    assert b'"em": false' in (tmp_path / "run" / RESULTS).read_bytes()
+    assert read_results(tmp_path / "run") == written
+    summary, engine = run(order="file")
+    assert (summary.correct, summary.em_of_drafts, engine.requests) == (4, 1.0, [])
 
 
 def test_what_json_cannot_hold_is_an_error_of_the_program(run, tmp_path):
@@ -554,6 +577,8 @@ def test_killed_again_and_again_a_run_loses_and_repeats_nothing(make_remote, tmp
         done = counts(remote)
         finished |= {result.id: done[result.id] for result in read_results(tmp_path / "run")}
     assert 0 < len(finished) < 20
+    (reported,) = read_runs([tmp_path / "run"])
+    assert reported.summary.pending == 20 - len(finished)
     process = start(remote, tmp_path / "run", workers)
     assert process.communicate(timeout=30)[1] == "" and process.returncode == 0
     assert sorted(int(line["QIDX"]) for line in lines(tmp_path / "run")) == list(range(20))

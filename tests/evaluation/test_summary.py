@@ -15,7 +15,7 @@ from medhop_dspy.evaluation import live
 from medhop_dspy.evaluation.records import GoldQuestion
 from medhop_dspy.evaluation.results import RESULTS, Result, ResultsFile, encode, gold_fields, read_results
 from medhop_dspy.evaluation.runner import Progress
-from medhop_dspy.evaluation.summary import SUMMARY, Group, Share, summarise, table, wall_seconds, write_summary
+from medhop_dspy.evaluation.summary import SUMMARY, Group, Share, last_summary, summarise, table, write_summary
 from medhop_dspy.trace import Failure, LMCall, Trace, Usage
 
 GENE = GoldQuestion("1", "Which gene?", "FBN1", ("MFS1",), AnswerType.GENE, Strategy.MULTIHOP, 2, ("A", "B"))
@@ -54,7 +54,7 @@ YES = replace(
 FAILED = Result(
     gold=GENE, key="k", status="failed", error="ReplyError: a: b", failed_in="program", usage=Usage(50, 0, 0)
 )
-NO_METRIC = replace(RIGHT, status="failed", error="TypeError: x", failed_in="metric", em=None, f1=None)
+NO_METRIC = replace(RIGHT, error="TypeError: x", failed_in="metric", em=None, f1=None)
 ALL = [RIGHT, NULL, YES, replace(FAILED, gold=replace(GENE, id="4")), replace(NO_METRIC, gold=replace(GENE, id="5"))]
 RUN = {"program": {"name": "medhopper"}}
 
@@ -113,14 +113,14 @@ def test_the_table_gives_denominators_and_names_what_failed():
 
 
 def test_the_file_is_plain_json_and_remembers_the_time(tmp_path):
-    assert wall_seconds(tmp_path) == 0.0
-    write_summary(tmp_path, summarise(ALL, RUN, wall_seconds=12.5))
+    assert last_summary(tmp_path) == (0, 0.0)
+    write_summary(tmp_path, summarise(ALL, RUN, pending=2, wall_seconds=12.5))
     saved = json.loads((tmp_path / SUMMARY).read_text())
     assert set(saved["em"]) == {"mean", "low", "high"}
     assert saved["by_hops"]["2"] == {"n": 4, "em": 0.25}
-    assert wall_seconds(tmp_path) == 12.5
+    assert last_summary(tmp_path) == (7, 12.5)
     (tmp_path / SUMMARY).write_text("{")
-    assert wall_seconds(tmp_path) == 0.0
+    assert last_summary(tmp_path) == (0, 0.0)
 
 
 # ---------------------------------------------------------------- lines

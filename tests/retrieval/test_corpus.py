@@ -193,6 +193,12 @@ def test_a_broken_entry_is_reported_with_its_place(tmp_path: Path, entry: object
     assert report.empty == 1
 
 
+def test_a_json_list_is_read_record_by_record(tmp_path: Path) -> None:
+    documents, report = read(written(tmp_path, "c.json", json.dumps([A, 1, B])))
+    assert [document.id for document in documents] == [A["id"], B["id"]]
+    assert [(p.source, p.number) for p in report.problems] == [("c.json", 2)]
+
+
 # ---------------------------------------------------------------- CSV (cases 73, 74, 76, 77)
 
 
@@ -317,7 +323,7 @@ def test_nothing_to_read_is_an_error_before_reading(tmp_path: Path, name: str) -
         ("c.jsonl", lines(A, B, A), "document id 'a' occurs twice: c.jsonl line 1 and c.jsonl line 3"),
         ("c.jsonl", lines(A | {"id": 5}, A | {"id": "5"}), "document id '5' occurs twice"),
         ("c.csv", b"id,title,text\n1,t,\xff\n", "c.csv is not UTF-8"),
-        ("c.json", b"[1]", r"1 problems, the first in c\.json: a JSON list instead of an object"),
+        ("c.json", b"[1]", r"1 problems, the first in c\.json: a JSON int instead of an object"),
         ("c.json", b'{"a": ["x"]', r"the first in c\.json: not JSON"),
         ("c.json", b'{"a": ["x"], "a": ["y"]}', r"the first in c\.json: not JSON: the name 'a' occurs twice"),
         ("c.json", b"\xff", r"the first in c\.json: not UTF-8"),

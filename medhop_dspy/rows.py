@@ -17,7 +17,7 @@ from typing import Any, Final, NoReturn, TypeVar
 from medhop_dspy.errors import InputError
 
 _Item = TypeVar("_Item")
-LONGEST_FIELD: Final = 2**30  # the csv module stops at 131,072 characters, which long articles exceed
+_LONGEST_FIELD: Final = 2**30  # the csv module stops at 131,072 characters, which long articles exceed
 _JSON_TOKEN: Final = re.compile(r"[^ \t\r\n]")
 
 
@@ -35,14 +35,21 @@ def read_utf8(path: Path) -> str:
         raise InputError(f"{path} is not UTF-8: {error}", hint="Save the file as UTF-8.") from error
 
 
+def allow_long_fields() -> None:
+    """Let the csv module read cells of up to 2^30 characters.
+
+    The limit is the interpreter's, not a reader's: every reader here calls this, so that none depends on another.
+    """
+    csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_FIELD))
+
+
 def csv_rows(text: str, path: Path) -> Iterator[tuple[int, list[str]]]:
     """Rows that are not blank, each with the line on which it begins, from 1.
 
     Raises:
         InputError: the text is not CSV.
     """
-    # The limit is the interpreter's, not the reader's, so it is only ever raised.
-    csv.field_size_limit(max(csv.field_size_limit(), LONGEST_FIELD))
+    allow_long_fields()
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     while True:
         line = reader.line_num + 1  # of the row's beginning: line_num is that of its end

@@ -18,6 +18,7 @@ from xml.etree.ElementTree import ParseError
 
 from medhop_dspy.errors import CorpusError
 from medhop_dspy.knowledge.records import Disorder, GeneLink, code_of
+from medhop_dspy.rows import allow_long_fields
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -148,6 +149,7 @@ def _read_xlsx(path: Path) -> Iterator[Disorder]:
 
 
 def _read_csv(path: Path) -> Iterator[Disorder]:
+    allow_long_fields()
     try:
         text = path.read_bytes().decode("utf-8-sig")
         for delimiter in ",;\t":

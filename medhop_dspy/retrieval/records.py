@@ -17,7 +17,7 @@ from pathlib import PurePosixPath
 from typing import IO, Any, Final
 
 from medhop_dspy.errors import CorpusError
-from medhop_dspy.rows import LONGEST_FIELD, parse_json
+from medhop_dspy.rows import allow_long_fields, parse_json
 
 Record = Mapping[str, Any]
 Records = Iterator[tuple[int, Record | str]]
@@ -77,8 +77,7 @@ def read_csv(stream: IO[bytes], source: str) -> Records:
         CorpusError: if the header is broken or two columns have the same name.
         UnicodeDecodeError: if the file is not UTF-8.
     """
-    # The limit is the interpreter's, not the reader's, so it is only ever raised.
-    csv.field_size_limit(max(csv.field_size_limit(), LONGEST_FIELD))
+    allow_long_fields()
     with io.TextIOWrapper(stream, encoding="utf-8-sig", newline="") as text:
         rows = _csv_rows(csv.reader(text, strict=True))
         number, header = next(rows, (1, []))

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import logging
 import re
-import signal
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from medhop_dspy.cli import run
-from medhop_dspy.cli.options import Override, Preset, SettingsFile, load_settings
+from medhop_dspy.cli import run_script
+from medhop_dspy.cli.options import Limit, MinHops, Order, Override, Preset, SettingsFile, Workers, load_settings
 from medhop_dspy.errors import InputError
 from medhop_dspy.evaluation.exports import DISCLAIMER
 
@@ -32,14 +29,10 @@ def ablate(
         str, typer.Option(help='Groups (paper, all, factorial) and names, such as "paper lexical".')
     ] = "paper",
     seeds: Annotated[str, typer.Option(help='Such as "42 43 44 45 46"; several show how far answers repeat.')] = "42",
-    limit: Annotated[int | None, typer.Option(min=1, help="Only the first questions.")] = None,
-    min_hops: Annotated[int, typer.Option(min=0, help="Only questions with this many hops or more.")] = 0,
-    workers: Annotated[
-        int | None, typer.Option(min=1, help="Questions asked at once; default: the model server's slots.")
-    ] = None,
-    order: Annotated[
-        Literal["evidence", "file"], typer.Option(help="evidence: kindred questions together; file: as they stand.")
-    ] = "evidence",
+    limit: Limit = None,
+    min_hops: MinHops = 0,
+    workers: Workers = None,
+    order: Order = "evidence",
     preset: Preset = None,
     settings_file: SettingsFile = None,
     override: Override = None,
@@ -103,12 +96,5 @@ def _seeds(text: str) -> list[int]:
     return [int(word) for word in words]
 
 
-def main() -> None:
-    """Entry point."""
-    logging.basicConfig(stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ended from outside, a run writes its summary too
-    run(app, "ablate")
-
-
 if __name__ == "__main__":
-    main()
+    run_script(app, "ablate")

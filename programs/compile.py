@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import logging
-import signal
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from medhop_dspy.cli import run
+from medhop_dspy.cli import run_script
 from medhop_dspy.cli.options import Override, Preset, SettingsFile, program_settings
 from medhop_dspy.evaluation.exports import DISCLAIMER
 
@@ -102,12 +99,5 @@ def _tests(data: Path, given: list[Path] | None) -> dict[DataFile, list[GoldQues
     return {DataFile.of(path): read_gold(path) for path in paths}
 
 
-def main() -> None:
-    """Entry point."""
-    logging.basicConfig(stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ended from outside, the servers are stopped too
-    run(app, "compile")
-
-
 if __name__ == "__main__":
-    main()
+    run_script(app, "compile")

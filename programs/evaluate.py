@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import logging
-import signal
-import sys
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from medhop_dspy.cli import run
-from medhop_dspy.cli.options import Override, Preset, SettingsFile, program_settings
+from medhop_dspy.cli import run_script
+from medhop_dspy.cli.options import Limit, MinHops, Order, Override, Preset, SettingsFile, Workers, program_settings
 from medhop_dspy.errors import ProgramError, ServerUnavailableError
 from medhop_dspy.evaluation.exports import DISCLAIMER
 
@@ -29,14 +26,10 @@ def evaluate(
     program: Annotated[str, typer.Argument(help="A saved program (.json), or a name of `medhop programs`.")],
     data: Annotated[Path, typer.Option(help="JSONL with gold answers, such as data/dev.jsonl.")],
     out: Annotated[Path, typer.Option(help="Folder of the run. An interrupted run goes on in its folder.")],
-    limit: Annotated[int | None, typer.Option(min=1, help="Only the first questions.")] = None,
-    min_hops: Annotated[int, typer.Option(min=0, help="Only questions with this many hops or more.")] = 0,
-    workers: Annotated[
-        int | None, typer.Option(min=1, help="Questions asked at once; default: the model server's slots.")
-    ] = None,
-    order: Annotated[
-        Literal["evidence", "file"], typer.Option(help="evidence: kindred questions together; file: as they stand.")
-    ] = "evidence",
+    limit: Limit = None,
+    min_hops: MinHops = 0,
+    workers: Workers = None,
+    order: Order = "evidence",
     preset: Preset = None,
     settings_file: SettingsFile = None,
     override: Override = None,
@@ -79,12 +72,5 @@ def _tell_if_seen(program: str, questions: Sequence[GoldQuestion]) -> None:
         typer.echo(f"no test score: {error}", err=True)
 
 
-def main() -> None:
-    """Entry point."""
-    logging.basicConfig(stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ended from outside, a run writes its summary too
-    run(app, "evaluate")
-
-
 if __name__ == "__main__":
-    main()
+    run_script(app, "evaluate")

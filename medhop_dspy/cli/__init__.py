@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import signal
 import sys
 from typing import Annotated
 
@@ -55,6 +56,13 @@ def run(command: typer.Typer, name: str) -> None:
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
+
+
+def run_script(command: typer.Typer, name: str) -> None:
+    """:func:`run` for the scripts in ``programs/``: ended from outside, they too write summaries and stop servers."""
+    logging.basicConfig(stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    run(command, name)
 
 
 def main() -> None:

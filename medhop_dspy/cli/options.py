@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -15,6 +15,12 @@ if TYPE_CHECKING:
 
 Preset = Annotated[str | None, typer.Option("--preset", help="local, paper or released.", envvar="MEDHOP_PRESET")]
 SettingsFile = Annotated[Path | None, typer.Option("--settings", help="TOML file of settings.")]
+Limit = Annotated[int | None, typer.Option(min=1, help="Only the first questions.")]
+MinHops = Annotated[int, typer.Option(min=0, help="Only questions with this many hops or more.")]
+Workers = Annotated[int | None, typer.Option(min=1, help="Questions asked at once; default: the model server's slots.")]
+Order = Annotated[
+    Literal["evidence", "file"], typer.Option(help="evidence: kindred questions together; file: as they stand.")
+]
 Override = Annotated[
     list[str] | None, typer.Option("--set", help="One setting, such as evidence=6; may be given again.")
 ]

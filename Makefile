@@ -19,7 +19,7 @@ install: $(VENV)/.installed
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(if $(TORCH),$(BIN)/pip install --quiet '$(TORCH)')
-	$(BIN)/pip install --quiet --editable '.[local,dev]'
+	$(BIN)/pip install --quiet --editable '.[local,graph,dev]'
 	touch $@
 
 # The pages leave out what another article of the corpus is about, so they are made again when one changes.

@@ -76,7 +76,20 @@ PRESETS: Final[dict[str, dict[str, Any]]] = {
 
 # Settings that differ between machines: where things are, and how long one waits for them.
 PLACES: Final = frozenset(
-    {"home", "index", "lm_url", "api_key", "timeout", "retries", "port", "lm_cache", "orphanet", "sglang_python"}
+    {
+        "home",
+        "index",
+        "graph",
+        "gfm_model",
+        "lm_url",
+        "api_key",
+        "timeout",
+        "retries",
+        "port",
+        "lm_cache",
+        "orphanet",
+        "sglang_python",
+    }
 )
 
 
@@ -103,6 +116,8 @@ class Settings(BaseModel):
         "", description="Index folder, or http(s)://host:port/name of a Chroma server. Empty: home/index."
     )
     orphanet: Path | None = Field(None, description="Folder or file with Orphadata or GARD tables; none: no expansion.")
+    graph: Path | None = Field(None, description="Folder of the knowledge graph. None: home/graph.")
+    gfm_model: Path | None = Field(None, description="Folder of the weights of graph_scorer gfm. None: graph/gfm.")
 
     # Index
     chunk_size: int = Field(512, ge=32, le=8192, description="Characters of a chunk.")
@@ -138,9 +153,19 @@ class Settings(BaseModel):
         "ms-marco-MiniLM-L-12-v2", description="FlashRank model name; other rerankers ignore it."
     )
 
+    # Graph
+    retriever: Literal["dense", "graph", "hybrid"] = Field(
+        "dense", description="dense: the vector index alone. graph: the knowledge graph. hybrid: both, fused by rank."
+    )
+    graph_scorer: Literal["pagerank", "gfm"] = Field("pagerank", description="What scores the graph's entities.")
+    damping: float = Field(0.5, gt=0, lt=1, description="Damping of personalised PageRank.")
+    top_entities: int = Field(20, ge=1, le=1000, description="Best entities that score documents.")
+    link_floor: float = Field(0.8, ge=0, le=1, description="Cosine below which a query entity links to nothing.")
+
     # Program
     plan_by: Literal["model", "rules"] = Field(
-        "model", description="Who routes and plans: the model, or rules over the question's words, for small models."
+        "model",
+        description="Who routes, plans and names query entities: the model, or rules over words, for small models.",
     )
     max_hops: int = Field(3, ge=0, le=6, description="Sub-questions of a multi-hop question at most.")
     titles_answer_hops: bool = Field(
@@ -162,6 +187,9 @@ class Settings(BaseModel):
     expansion_queries: int = Field(5, ge=0, le=100, description="Terms that become query strings.")
     expansion_rerank: int = Field(3, ge=0, le=100, description="Terms that join the rerank query.")
     gene_candidates: int = Field(15, ge=0, le=100, description="Gene symbols in the prompt of a gene hop.")
+    rounds: int = Field(3, ge=1, le=10, description="Rounds of Hybrid-IR and the iterative baselines (the paper's T).")
+    sub_questions: int = Field(3, ge=1, le=10, description="Sub-questions of one round at most (the paper's m).")
+    stop_early: bool = Field(False, description="End the rounds when one brings no new sub-question.")
     unvalidated: Literal["null", "draft"] = Field(
         "null", description="Answer of a question whose drafts all failed: none, or the last draft."
     )
@@ -229,6 +257,11 @@ class Settings(BaseModel):
     def index_location(self) -> str:
         """Where the index is: ``index``, or the default folder."""
         return self.index or str(self.home / "index")
+
+    @property
+    def graph_folder(self) -> Path:
+        """Where the knowledge graph is: ``graph``, or the default folder."""
+        return self.graph or self.home / "graph"
 
     @property
     def base_url(self) -> str:

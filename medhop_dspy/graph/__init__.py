@@ -1,0 +1,1 @@
+"""The knowledge-graph index of Hybrid-IR: extraction, linking, entity scores."""

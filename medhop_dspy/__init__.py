@@ -10,6 +10,9 @@ from typing import Any
 
 _PUBLIC = {
     "EvidenceFirstAdapter": "medhop_dspy.adapter",
+    "GraphIndex": "medhop_dspy.graph.index",
+    "GraphRetriever": "medhop_dspy.graph.retriever",
+    "HybridIR": "medhop_dspy.pipelines.hybrid_ir",
     "MedHopper": "medhop_dspy.pipelines.medhopper",
     "MedhopError": "medhop_dspy.errors",
     "Passage": "medhop_dspy.trace",

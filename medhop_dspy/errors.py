@@ -10,7 +10,7 @@ code  meaning
 2     unusable input: arguments, question, question file
 3     settings or saved program
 4     model server
-5     vector store
+5     vector store or knowledge graph
 6     model artefact
 7     corpus or knowledge file
 8     no space left on the device
@@ -88,6 +88,10 @@ class StoreLockedError(StoreError):
     """Another process is writing to the vector store."""
 
     retryable = True
+
+
+class GraphError(StoreError):
+    """A knowledge graph that is missing, half-built, damaged or of another index."""
 
 
 class ArtefactError(MedhopError):

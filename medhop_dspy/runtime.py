@@ -11,26 +11,56 @@ from medhop_dspy.settings import Settings
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from medhop_dspy.graph.retriever import GraphRetriever
     from medhop_dspy.knowledge.orphanet import Orphanet
     from medhop_dspy.pipelines.program import Program
+    from medhop_dspy.retrieval.embedding import Embedder
+    from medhop_dspy.retrieval.index import Index
+    from medhop_dspy.retrieval.rerank import Reranker
     from medhop_dspy.retrieval.retriever import Retriever
 
 
-def open_retriever(settings: Settings) -> Retriever:
-    """The retriever over the index at ``settings.index_location``.
+def open_retriever(settings: Settings) -> Retriever | GraphRetriever:
+    """The retriever over the index at ``settings.index_location``, with the graph where ``settings.retriever`` says so.
+
+    Where that is None, as programs decide it, there is no graph; :meth:`Program.adjusted` gives the settings that a
+    program needs.
 
     Raises:
         StoreError: the index is missing, half-built, or was built with other settings.
+        GraphError: likewise the graph; or it is of another index.
         ArtefactError: a model file is missing or damaged.
     """
     from medhop_dspy.retrieval.embedding import Embedder
     from medhop_dspy.retrieval.index import Index
     from medhop_dspy.retrieval.rerank import make_reranker
-    from medhop_dspy.retrieval.retriever import Retriever
 
     embedder = Embedder.from_settings(settings)
     index = Index.open(settings.index_location, embedder, settings)
-    return Retriever(index, embedder, make_reranker(settings), settings)
+    try:
+        return make_retriever(index, embedder, make_reranker(settings), settings)
+    except BaseException:
+        index.close()
+        raise
+
+
+def make_retriever(
+    index: Index, embedder: Embedder, reranker: Reranker, settings: Settings
+) -> Retriever | GraphRetriever:
+    """What :func:`open_retriever` returns, over parts that are open already.
+
+    Raises:
+        GraphError: the graph is missing, half-built, or of another index.
+        ArtefactError: the weights of the graph's scorer are missing or damaged.
+    """
+    from medhop_dspy.retrieval.retriever import Retriever
+
+    dense = Retriever(index, embedder, reranker, settings)
+    if settings.retriever in {None, "dense"}:
+        return dense
+    from medhop_dspy.graph.retriever import GraphRetriever
+
+    return GraphRetriever.open(dense, embedder, settings)
 
 
 def open_orphanet(settings: Settings) -> Orphanet | None:
@@ -40,7 +70,9 @@ def open_orphanet(settings: Settings) -> Orphanet | None:
     return Orphanet.load(settings.orphanet) if settings.orphanet else None
 
 
-def load(path: Path | str, settings: Settings | None = None, *, retriever: Retriever | None = None) -> Program:
+def load(
+    path: Path | str, settings: Settings | None = None, *, retriever: Retriever | GraphRetriever | None = None
+) -> Program:
     """A saved program, ready to be called inside ``dspy.context(lm=...)``.
 
     Args:
@@ -53,13 +85,10 @@ def load(path: Path | str, settings: Settings | None = None, *, retriever: Retri
         StoreError: see :func:`open_retriever`.
     """
     from medhop_dspy import saving
-    from medhop_dspy.pipelines.registry import build
 
     document = saving.read(path)
     settings = settings or saving.saved_settings(document)
-    program = build(
-        document["medhop"]["program"], retriever or open_retriever(settings), settings, open_orphanet(settings)
-    )
+    program = _build(document["medhop"]["program"], settings, retriever)
     saving.restore(program, document)
     return program
 
@@ -85,16 +114,22 @@ def session(program: str | Path = "medhopper", settings: Settings | None = None,
     import dspy
 
     from medhop_dspy.lm.serve import model_server
-    from medhop_dspy.pipelines.registry import build
 
     if str(program).endswith(".json"):
         ready = load(program, settings)
     else:
-        settings = settings or Settings.load()
-        ready = build(str(program), open_retriever(settings), settings, open_orphanet(settings))
+        ready = _build(str(program), settings or Settings.load())
     with (
         closing(ready.retriever.index),
         model_server(ready.settings) as served,
         dspy.context(lm=connect(served), **context),
     ):
         yield ready
+
+
+def _build(name: str, settings: Settings, retriever: Retriever | GraphRetriever | None = None) -> Program:
+    """A new program with all that it needs; ``retriever`` is opened as the program asks where there is none."""
+    from medhop_dspy.pipelines.registry import build, program_class
+
+    adjusted = program_class(name).adjusted(settings)  # a wrong name is told before anything is opened
+    return build(name, retriever or open_retriever(adjusted), adjusted, open_orphanet(adjusted))

@@ -74,7 +74,7 @@ def manifest(program: Program) -> dict[str, Any]:
         "adapter": type(program.adapter).__name__,
         "settings": program.settings.model_dump(mode="json", exclude=set(PLACES)),
         "settings_digest": program.settings.digest(),
-        "index_digest": getattr(getattr(program.retriever, "index", None), "digest", None),
+        "index_digest": getattr(program.retriever, "digest", None),
         "versions": {p: importlib.metadata.version(p) for p in _PACKAGES},
         "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     }

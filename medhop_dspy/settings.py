@@ -154,8 +154,10 @@ class Settings(BaseModel):
     )
 
     # Graph
-    retriever: Literal["dense", "graph", "hybrid"] = Field(
-        "dense", description="dense: the vector index alone. graph: the knowledge graph. hybrid: both, fused by rank."
+    retriever: Literal["dense", "graph", "hybrid"] | None = Field(
+        None,
+        description="dense: the vector index alone. graph: the knowledge graph. hybrid: both, fused by rank. "
+        "None: what the program is made for.",
     )
     graph_scorer: Literal["pagerank", "gfm"] = Field("pagerank", description="What scores the graph's entities.")
     damping: float = Field(0.5, gt=0, lt=1, description="Damping of personalised PageRank.")

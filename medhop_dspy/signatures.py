@@ -1,4 +1,4 @@
-"""Every Signature of MedHopper, and so every prompt.
+"""Every Signature of the programs, and so every prompt, but those about the graph (medhop_dspy.graph.signatures).
 
 Some field names have a place in the prompt (see :class:`medhop_dspy.adapter.EvidenceFirstAdapter`): ``evidence``
 stands first and ``question`` second, which decides how much of a prompt a server has already read; ``answer_type``
@@ -151,3 +151,65 @@ class RareDiseaseGate(dspy.Signature):
 
     question: str = dspy.InputField()
     rare: YesNo = dspy.OutputField(desc="whether a rare or genetic disease is involved")
+
+
+class SubQuestions(dspy.Signature):
+    """Break the question down into simple questions that can each be looked up without knowing the answers of the
+    others.
+    """
+
+    question: str = dspy.InputField()
+    at_most: int = dspy.InputField(desc="how many sub-questions to ask at most")
+    questions: list[str] = dspy.OutputField(desc="sub-questions", max_length=10)
+
+
+class FollowUpQuestions(dspy.Signature):
+    """Ask only for what is still missing to answer the question. Do not repeat what is known. Reply with an empty list
+    where nothing is missing.
+    """
+
+    question: str = dspy.InputField()
+    known: list[str] = dspy.InputField(desc="sub-questions asked so far, with their answers")
+    at_most: int = dspy.InputField(desc="how many sub-questions to ask at most")
+    questions: list[str] = dspy.OutputField(desc="new sub-questions", max_length=10)
+
+
+class SubAnswer(dspy.Signature):
+    """Answer the question from the evidence in a few words, or reply "unknown" where the evidence does not tell."""
+
+    evidence: list[str] = dspy.InputField()
+    question: str = dspy.InputField()
+    answer: str = dspy.OutputField(desc="a few words")
+
+
+class FinalAnswer(dspy.Signature):
+    """Answer the question from what is known and the evidence. Give the answer alone, as short as possible."""
+
+    evidence: list[str] = dspy.InputField()
+    question: str = dspy.InputField()
+    known: list[str] = dspy.InputField(desc="sub-questions with their answers")
+    rule: str = dspy.InputField(desc="form of the answer")
+    answer_type: str = dspy.InputField(desc="kind of answer")
+    answer: str = dspy.OutputField(desc="the answer alone, at most a few words")
+
+
+class DirectAnswer(dspy.Signature):
+    """Answer the question from what you know. Give the answer alone, as short as possible."""
+
+    question: str = dspy.InputField()
+    rule: str = dspy.InputField(desc="form of the answer")
+    answer_type: str = dspy.InputField(desc="kind of answer")
+    answer: str = dspy.OutputField(desc="the answer alone, at most a few words")
+
+
+class FinalChoice(dspy.Signature):
+    """Choose the option that answers the question.
+
+    A call narrows ``choice`` down to the letters of its own question (see :mod:`medhop_dspy.pipelines.conclude`).
+    """
+
+    evidence: list[str] = dspy.InputField()
+    question: str = dspy.InputField()
+    known: list[str] = dspy.InputField(desc="facts found so far")
+    options: list[str] = dspy.InputField(desc="each behind its letter")
+    choice: str = dspy.OutputField(desc="letter of the right option")

@@ -23,10 +23,10 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_mar
 
 @app.command()
 def ablate(
-    data: Annotated[Path, typer.Argument(help="JSONL with gold answers, such as data/dev.jsonl.")],
+    data: Annotated[Path, typer.Argument(help="Questions with answers, as for evaluate.py, such as data/dev.jsonl.")],
     out: Annotated[Path, typer.Option(help="Folder of all runs. An interrupted ablation goes on in its folder.")],
     configurations: Annotated[
-        str, typer.Option(help='Groups (paper, all, factorial) and names, such as "paper lexical".')
+        str, typer.Option(help='Groups (paper, factorial, hybrid_ir, all) and names, such as "paper lexical".')
     ] = "paper",
     seeds: Annotated[str, typer.Option(help='Such as "42 43 44 45 46"; several show how far answers repeat.')] = "42",
     limit: Limit = None,
@@ -39,19 +39,20 @@ def ablate(
 ) -> None:
     """Ask each configuration every question of DATA with every seed, into OUT/NAME/seed-N.
 
-    Prints tables of exact match, differences from `full` with their tests, cost, and agreement between seeds, and
-    writes them to OUT/ablations.json. `full` is the program with the settings as given; one model server serves all.
+    Prints tables of exact match or accuracy, differences from `full` with their tests, cost, and agreement between
+    seeds, and writes them to OUT/ablations.json. `full` is the program with the settings as given; one model server
+    serves all. Where only Hybrid-IR is asked for, it stands in for `full`; a report on its runs draws them over rounds.
     """
     from medhop_dspy.evaluation import ablations, runner
     from medhop_dspy.evaluation.ablation_runs import SharedParts, run_ablations
     from medhop_dspy.evaluation.ablation_table import as_markdown, tabulate, write_table
-    from medhop_dspy.evaluation.datasets import read_gold
+    from medhop_dspy.evaluation.datasets import read_set
     from medhop_dspy.evaluation.run_folder import DataFile
     from medhop_dspy.lm.connect import connect, quiet_dspy
     from medhop_dspy.lm.serve import model_server
 
     quiet_dspy()
-    questions = runner.choose(read_gold(data), limit=limit, min_hops=min_hops)
+    questions = runner.choose(read_set(data), limit=limit, min_hops=min_hops)
     chosen, numbers = ablations.choose(_words(configurations)), _seeds(seeds)
     settings = load_settings(preset, settings_file, override)
     with SharedParts(settings) as parts, model_server(settings) as served:

@@ -16,7 +16,7 @@ from medhop_dspy.evaluation.exports import DISCLAIMER
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from medhop_dspy.evaluation.records import GoldQuestion
+    from medhop_dspy.evaluation.records import Question
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
@@ -24,7 +24,7 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_mar
 @app.command()
 def evaluate(
     program: Annotated[str, typer.Argument(help="A saved program (.json), or a name of `medhop programs`.")],
-    data: Annotated[Path, typer.Option(help="JSONL with gold answers, such as data/dev.jsonl.")],
+    data: Annotated[Path, typer.Option(help="Questions with answers, such as data/dev.jsonl or data/mcq.jsonl.")],
     out: Annotated[Path, typer.Option(help="Folder of the run. An interrupted run goes on in its folder.")],
     limit: Limit = None,
     min_hops: MinHops = 0,
@@ -34,15 +34,19 @@ def evaluate(
     settings_file: SettingsFile = None,
     override: Override = None,
 ) -> None:
-    """Ask PROGRAM every question of DATA, and write the answers, their scores and a summary to OUT."""
+    """Ask PROGRAM every question of DATA, and write the answers, their scores and a summary to OUT.
+
+    DATA's columns say what it is: open questions with QIDX, Question and answer, or multiple choice as MedQA, MedMCQA,
+    MMLU (a file, or the folder) and PubMedQA are published.
+    """
     from medhop_dspy.evaluation import runner
-    from medhop_dspy.evaluation.datasets import read_gold
+    from medhop_dspy.evaluation.datasets import read_set
     from medhop_dspy.evaluation.live import live_progress
     from medhop_dspy.evaluation.run_folder import DataFile
-    from medhop_dspy.evaluation.summary import table
+    from medhop_dspy.evaluation.tally import table
     from medhop_dspy.runtime import session
 
-    questions = runner.choose(read_gold(data), limit=limit, min_hops=min_hops)
+    questions = runner.choose(read_set(data), limit=limit, min_hops=min_hops)
     settings = program_settings(program, preset, settings_file, override)
     if program.endswith(".json"):
         _tell_if_seen(program, questions)
@@ -61,7 +65,7 @@ def evaluate(
     raise typer.Exit(summary.exit_code)
 
 
-def _tell_if_seen(program: str, questions: Sequence[GoldQuestion]) -> None:
+def _tell_if_seen(program: str, questions: Sequence[Question]) -> None:
     """A word on stderr where the program was compiled on what it is about to be measured on."""
     from medhop_dspy import saving
     from medhop_dspy.evaluation.demonstrations import check_demos

@@ -7,11 +7,15 @@ import sys
 import time
 from pathlib import Path
 
+import dspy
 import pytest
 from typer.testing import CliRunner
 
+from medhop_dspy import signatures
 from medhop_dspy.cli import app
 from medhop_dspy.cli.options import program_settings
+from medhop_dspy.cli.progress import StepReporter
+from medhop_dspy.graph import signatures as graph_signatures
 from medhop_dspy.pipelines.single_pass import SinglePass
 from medhop_dspy.settings import Settings
 from tests.conftest import ROOT
@@ -41,6 +45,7 @@ def test_help_starts_fast():
 COMMANDS = [
     "ask", "doctor", "programs", "settings", "index build", "index add", "index check", "index info", "models list",
     "models fetch", "models verify", "lm serve", "lm status", "lm install-sglang",
+    "graph build", "graph add", "graph info", "graph show", "graph train",
     "data check", "data recall", "analyse disagreement", "analyse errors", "analyse strategies", "report", "submit",
 ]  # fmt: skip
 
@@ -66,6 +71,7 @@ FAULTS = {
     "no artefact": (["models", "verify"], 6, "is missing"),
     "unknown artefact": (["models", "fetch", "gpt-9"], 6, "gpt-9"),
     "no corpus": (["index", "build", "no/such/folder"], 6, "medhop models fetch"),
+    "no graph": (["graph", "info"], 5, "there is no graph in"),
 }
 
 
@@ -125,6 +131,23 @@ def test_settings_never_show_a_key(tmp_path):
     done = medhop("settings", home=tmp_path, MEDHOP_API_KEY="sk-test-000")
     assert done.returncode == 0
     assert "sk-test-000" not in done.stdout
+
+
+def test_every_prompt_has_words_for_those_who_wait():
+    prompts = {
+        name
+        for module in (signatures, graph_signatures)
+        for name, each in vars(module).items()
+        if isinstance(each, type) and issubclass(each, dspy.Signature) and each.__module__ == module.__name__
+    }
+    told = []
+    reporter = StepReporter(told.append)
+    for name in prompts:
+        module = signatures if hasattr(signatures, name) else graph_signatures
+        reporter.on_module_start("1", dspy.Predict(getattr(module, name)), {"kwargs": {"question": "Why?"}})
+    assert len(told) == len(prompts) > 15
+    assert not {text.strip() for text in told} & prompts  # the name alone is no words
+    assert "  answering sub-question: Why?" in told
 
 
 def test_programs_are_listed():

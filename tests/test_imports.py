@@ -21,7 +21,8 @@ def test_importing_the_package_loads_nothing_heavy():
 @pytest.mark.parametrize(
     "module",
     ["medhop_dspy.pipelines.medhopper", "medhop_dspy.adapter", "medhop_dspy.runtime", "medhop_dspy.retrieval.retriever",
-     "medhop_dspy.retrieval.index", "medhop_dspy.knowledge.orphanet", "medhop_dspy.lm.connect"],
+     "medhop_dspy.retrieval.index", "medhop_dspy.knowledge.orphanet", "medhop_dspy.lm.connect",
+     "medhop_dspy.pipelines.hybrid_ir", "medhop_dspy.graph.retriever", "medhop_dspy.graph.build"],
 )  # fmt: skip
 def test_importing_a_module_loads_no_model_library(module):
     assert run(f"import sys, {module}; print([m for m in {HEAVY} if m in sys.modules])") == "[]"

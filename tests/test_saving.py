@@ -87,7 +87,7 @@ def test_a_program_comes_back_in_another_process(saved):
 def test_the_manifest_says_what_the_program_is_made_for(saved):
     about = saving.read(saved)["medhop"]
     assert (about["program"], about["adapter"], about["dev_score"]) == ("medhopper", "EvidenceFirstAdapter", 0.5)
-    assert about["settings_digest"] == Settings().digest()
+    assert about["settings_digest"] == MedHopper.adjusted(Settings()).digest()
     assert about["predictors"]["draft"]["inputs"]["evidence"] == "list[str]"
     assert about["versions"]["dspy"] == dspy.__version__
 
@@ -224,7 +224,7 @@ def test_a_saved_setting_of_another_version_is_a_program_error(saved):
 
 def test_places_can_be_given_with_a_saved_program(tmp_path, saved):
     settings = saving.saved_settings(saving.read(saved), lm_url="http://127.0.0.1:9", home=tmp_path)
-    assert (settings.lm_url, settings.digest()) == ("http://127.0.0.1:9", Settings().digest())
+    assert (settings.lm_url, settings.digest()) == ("http://127.0.0.1:9", MedHopper.adjusted(Settings()).digest())
 
 
 def test_a_program_saved_with_rare_disease_tables_needs_some(tmp_path):

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from medhop_dspy.cli import analyse, ask, data, doctor, index, lm, models, overview, report, submit
+from medhop_dspy.cli import analyse, ask, data, doctor, graph, index, lm, models, overview, report, submit
 from medhop_dspy.errors import MedhopError
 
 INTERRUPTED = 130
@@ -29,6 +29,7 @@ app.command("report")(report.report)
 app.command("submit")(submit.submit)
 app.add_typer(analyse.app, name="analyse")
 app.add_typer(index.app, name="index")
+app.add_typer(graph.app, name="graph")
 app.add_typer(data.app, name="data")
 app.add_typer(models.app, name="models")
 app.add_typer(lm.app, name="lm")

@@ -50,12 +50,18 @@ def recall(
 
     from rich.console import Console
 
+    from medhop_dspy.errors import InputError
     from medhop_dspy.evaluation.datasets import read_gold
-    from medhop_dspy.evaluation.recall import find_golds
+    from medhop_dspy.evaluation.recall import find_golds, reach
     from medhop_dspy.runtime import open_retriever
 
     rows = read_gold(questions)
-    retriever = open_retriever(load_settings(preset, settings_file, override))
+    settings = load_settings(preset, settings_file, override)
+    if k > reach(settings):
+        raise InputError(
+            f"k is {k}, but a search ranks {reach(settings)} passages", hint="Raise candidates and pool with --set."
+        )
+    retriever = open_retriever(settings)
     with closing(retriever.index), Console(stderr=True).status("searching") as status:
         found = find_golds(retriever, rows, k, lambda done: status.update(f"searching: {done} of {len(rows)}"))
     typer.echo(f"hops  questions  gold answer in the first {k}  its article in the first {k}")

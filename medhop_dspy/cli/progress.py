@@ -20,7 +20,17 @@ _STEPS = {
     "GroundingJudge": "checking: supported by the evidence?",
     "RepairQuery": "repairing the query",
     "Canonicalizer": "shortening the answer",
+    "SubQuestions": "asking sub-questions",
+    "FollowUpQuestions": "asking what is missing",
+    "SubAnswer": "answering sub-question",
+    "FinalAnswer": "answering from what was found",
+    "DirectAnswer": "answering without evidence",
+    "FinalChoice": "choosing an option",
+    "QueryEntities": "naming entities",
+    "NamedEntities": "reading entities",
+    "Triples": "reading relations",
 }
+_SUB_QUESTIONS = {"HopAnswer", "SubAnswer"}  # whose question is not the user's
 
 
 class StepReporter(BaseCallback):
@@ -38,6 +48,6 @@ class StepReporter(BaseCallback):
         if isinstance(instance, dspy.Predict):
             name = instance.signature.__name__
             about = inputs.get("kwargs", inputs).get("answer") or (
-                inputs.get("kwargs", inputs).get("question", "") if name == "HopAnswer" else ""
+                inputs.get("kwargs", inputs).get("question", "") if name in _SUB_QUESTIONS else ""
             )
             self._show(f"  {_STEPS.get(name, name)}{f': {about}' if about else ''}")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import dspy
 
+    from medhop_dspy.pipelines.run import SearchRecord
     from medhop_dspy.trace import Passage, Trace
 
 
@@ -32,6 +33,7 @@ def as_text(question: str, prediction: dspy.Prediction, *, trace: bool) -> str:
         )
     )
     if trace:
+        lines += [(f"Search {n}", _search_line(search)) for n, search in enumerate(prediction.searches, start=1)]
         lines += _trace_lines(record)
     elif not prediction.draft:
         lines += [("Failure", f"{f.step}: {f.reason}") for f in record.failures]
@@ -42,6 +44,12 @@ def _sources(prediction: dspy.Prediction) -> list[Passage]:
     """The passage that holds the quote; the quote may begin with its title."""
     quote = prediction.quote.strip(" .…")
     return [p for p in prediction.evidence if quote in f"{p.title}: {p.text}"][:1]
+
+
+def _search_line(search: SearchRecord) -> str:
+    """What a search through the graph started from, asked for and found."""
+    start = f"graph from {', '.join(search.entities)}" if search.graph_used else "vectors alone, no name of the graph"
+    return f"{start}; queries: {' | '.join(search.queries)}; passages: {', '.join(search.passage_ids)}"
 
 
 def _trace_lines(trace: Trace) -> list[tuple[str, str]]:

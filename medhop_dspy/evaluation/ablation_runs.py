@@ -11,20 +11,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from medhop_dspy.errors import InputError, MedhopError, ServerError
-from medhop_dspy.evaluation.results import Result, read_results
+from medhop_dspy.evaluation.outcomes import AnyResult
+from medhop_dspy.evaluation.results import read_any_results
 from medhop_dspy.evaluation.runner import Order, Progress, choose, evaluate
 
 if TYPE_CHECKING:
     import dspy
 
     from medhop_dspy.evaluation.ablations import Configuration
-    from medhop_dspy.evaluation.records import GoldQuestion
+    from medhop_dspy.evaluation.records import Question
     from medhop_dspy.evaluation.run_folder import DataFile
+    from medhop_dspy.graph.index import GraphIndex
+    from medhop_dspy.graph.linking import EntityLinker
+    from medhop_dspy.graph.retriever import GraphRetriever
+    from medhop_dspy.graph.scoring import EntityScorer
     from medhop_dspy.knowledge.orphanet import Orphanet
     from medhop_dspy.pipelines.program import Program
     from medhop_dspy.retrieval.embedding import Embedder
     from medhop_dspy.retrieval.index import Index
     from medhop_dspy.retrieval.rerank import Reranker
+    from medhop_dspy.retrieval.retriever import Retriever
     from medhop_dspy.settings import Settings
 
 _log = logging.getLogger(__name__)
@@ -40,7 +46,7 @@ class Ablated:
     """
 
     configuration: Configuration
-    runs: tuple[tuple[Result, ...], ...]
+    runs: tuple[tuple[AnyResult, ...], ...]
     same_as: str = ""
 
 
@@ -54,13 +60,15 @@ class Skipped:
 
 
 class SharedParts:
-    """Programs over one embedding model, with one index a kind of search and one reranker a kind."""
+    """Programs over one embedding model and one graph, with one index a kind of search and one reranker a kind."""
 
     def __init__(self, settings: Settings) -> None:
         """Hold the settings that all programs have in common; nothing is opened yet."""
         self._settings = settings
         self._indexes: dict[str, Index] = {}
         self._rerankers: dict[tuple[str, str], Reranker] = {}
+        self._linkers: dict[float, EntityLinker] = {}
+        self._scorers: dict[tuple[str, float], EntityScorer] = {}
         self._open = ExitStack()
 
     def __enter__(self) -> Self:
@@ -74,12 +82,35 @@ class SharedParts:
 
         Raises:
             ArtefactError, CorpusError, StoreError: a part of it cannot be opened.
+            ProgramError: there is no such program.
         """
-        from medhop_dspy.pipelines.registry import build
+        from medhop_dspy.pipelines.registry import build, program_class
+
+        adjusted = program_class(program).adjusted(settings)
+        return build(program, self._retriever(adjusted), adjusted, self._orphanet)
+
+    def _retriever(self, settings: Settings) -> Retriever | GraphRetriever:
         from medhop_dspy.retrieval.retriever import Retriever
 
-        retriever = Retriever(self._index(settings), self._embedder, self._reranker(settings), settings)
-        return build(program, retriever, settings, self._orphanet)
+        dense = Retriever(self._index(settings), self._embedder, self._reranker(settings), settings)
+        if settings.retriever == "dense":
+            return dense
+        from medhop_dspy.graph.linking import EntityLinker
+        from medhop_dspy.graph.retriever import GraphRetriever
+        from medhop_dspy.graph.scoring import make_scorer
+
+        floor, scorer = settings.link_floor, (settings.graph_scorer, settings.damping)
+        if floor not in self._linkers:
+            self._linkers[floor] = EntityLinker(self._graph, self._embedder, floor)
+        if scorer not in self._scorers:
+            self._scorers[scorer] = make_scorer(self._graph, settings, self._embedder)
+        return GraphRetriever(dense, self._graph, self._linkers[floor], self._scorers[scorer], settings)
+
+    @cached_property
+    def _graph(self) -> GraphIndex:
+        from medhop_dspy.graph.index import GraphIndex
+
+        return GraphIndex.open(self._settings.graph_folder, self._index(self._settings), self._embedder)
 
     @cached_property
     def _embedder(self) -> Embedder:
@@ -114,7 +145,7 @@ class SharedParts:
 def run_ablations(
     configurations: Sequence[Configuration],
     seeds: Sequence[int],
-    questions: Sequence[GoldQuestion],
+    questions: Sequence[Question],
     folder: Path,
     settings: Settings,
     *,
@@ -134,7 +165,7 @@ def run_ablations(
     Args:
         configurations: The first is the one that others are compared with, and must be runnable.
         seeds: Different from one another.
-        questions: With gold answers.
+        questions: With gold answers, open or multiple-choice.
         folder: Of all runs.
         settings: What configurations are relative to, with ``lm_url`` of a running server.
         build: A program by name, such as :meth:`SharedParts.build`.
@@ -160,14 +191,14 @@ def run_ablations(
         _log.warning("%d seeds at temperature 0: they show what batching at the server does, if anything", len(seeds))
     chosen = choose(questions)
     programs, same_as, skipped = _open(configurations, settings.replace(lm_cache=False, seed=seeds[0]), build)
-    runs: dict[str, list[tuple[Result, ...]]] = {name: [] for name in programs}
+    runs: dict[str, list[tuple[AnyResult, ...]]] = {name: [] for name in programs}
     for seed in seeds:
         with dspy.context(lm=make_lm(settings.replace(lm_cache=False, seed=seed))):
             for name, (program, configured) in programs.items():
                 opened, place = build(program, configured.replace(seed=seed)), folder / name / f"seed-{seed}"
                 with watch(name, seed) as progress:
                     evaluate(opened, chosen, place, data=data, workers=workers, order=order, progress=progress)
-                results = {result.id: result for result in read_results(place)}
+                results = {result.id: result for result in read_any_results(place)}
                 runs[name].append(tuple(results[question.id] for question in chosen))
     left_out = {each.configuration.name for each in skipped}
     ablated = [

@@ -8,9 +8,10 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final
 
-from medhop_dspy.evaluation.ablations import FACTORIAL, FULL, VALIDATORS, checks_name
+from medhop_dspy.evaluation.ablations import FACTORIAL, VALIDATORS, checks_name
 from medhop_dspy.evaluation.determinism import Determinism, determinism, same_answers
 from medhop_dspy.evaluation.documents import Section, Table, markdown
+from medhop_dspy.evaluation.outcomes import Result
 from medhop_dspy.evaluation.results import file_errors
 from medhop_dspy.evaluation.run_folder import write_json
 from medhop_dspy.evaluation.statistics import Comparison, Interval, bootstrap_ci, compare
@@ -18,7 +19,7 @@ from medhop_dspy.evaluation.validators import Factorial, effects, overlaps
 
 if TYPE_CHECKING:
     from medhop_dspy.evaluation.ablation_runs import Ablated, Skipped
-    from medhop_dspy.evaluation.results import Result
+    from medhop_dspy.evaluation.outcomes import AnyResult
 
 TABLE: Final = "ablations.json"
 NONE: Final = "-"
@@ -30,11 +31,12 @@ class Row:
     """One configuration in numbers; ``n`` questions, each asked once a seed. A failed question counts as not right.
 
     Attributes:
-        em: Lenient exact match, mean over seeds and questions; its interval resamples questions.
-        against_full: This one less ``full``, see :func:`tabulate`; None for ``full`` itself.
-        same_answers: Share of questions answered alike here and by ``full``, once normalised, mean over seeds; None for
-            ``full`` or where no question is answered in both.
-        withheld: Share of questions that got no answer since no draft passed the checks.
+        em: Share of right answers (lenient exact match, or the right option), mean over seeds and questions; its
+            interval resamples questions.
+        against_full: This one less the first row, see :func:`tabulate`; None for the first row itself.
+        same_answers: Share of questions answered alike here and in the first row, once normalised, mean over seeds;
+            None for the first row or where no question is answered in both.
+        withheld: Share of questions that got no answer since no draft passed the checks, or no choice.
         failed: Questions that failed, over all seeds.
         lm_calls: Calls a question.
         seconds: Mean of the answered questions.
@@ -67,7 +69,10 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Ablation:
-    """The outcome: rows in the order of the configurations, and the factorial of checks where all of it was run."""
+    """The outcome: rows in the order of the configurations, and the factorial of checks where all of it was run.
+
+    ``measure`` is what the share of right answers is called: EM or accuracy.
+    """
 
     seeds: tuple[int, ...]
     temperature: float
@@ -75,6 +80,7 @@ class Ablation:
     rows: tuple[Row, ...]
     factorial: Factorial | None
     skipped: Mapping[str, str]
+    measure: str
 
     @property
     def failed(self) -> int:
@@ -85,11 +91,11 @@ class Ablation:
 def tabulate(
     ablated: Sequence[Ablated], skipped: Sequence[Skipped], seeds: Sequence[int], temperature: float, data: str
 ) -> Ablation:
-    """The numbers of what was run at ``temperature`` on the questions of ``data``, ``full`` being the first.
+    """The numbers of what was run at ``temperature`` on the questions of ``data``; all are compared with the first.
 
-    A difference is that of the questions' mean exact match over seeds, with a paired bootstrap interval. Gained, lost
-    and the exact McNemar test need right or wrong: a question counts as right if it is at more than half of the seeds.
-    With one seed, both are :func:`~medhop_dspy.evaluation.statistics.compare`.
+    A difference is that of the questions' shares of seeds at which they are right, with a paired bootstrap interval.
+    Gained, lost and the exact McNemar test need right or wrong: a question counts as right if it is at more than half
+    of the seeds. With one seed, both are :func:`~medhop_dspy.evaluation.statistics.compare`.
     """
     full = ablated[0]
     return Ablation(
@@ -99,6 +105,7 @@ def tabulate(
         rows=tuple(_row(each, None if each is full else full) for each in ablated),
         factorial=_factorial(ablated),
         skipped={each.configuration.name: each.reason for each in skipped},
+        measure=full.runs[0][0].measure,
     )
 
 
@@ -125,7 +132,7 @@ def _row(ablated: Ablated, full: Ablated | None) -> Row:
 
 def _right(ablated: Ablated) -> list[float]:
     """By question, the share of seeds at which it is right."""
-    return [fmean(bool(result.em) for result in each) for each in zip(*ablated.runs, strict=True)]
+    return [fmean(bool(result.right) for result in each) for each in zip(*ablated.runs, strict=True)]
 
 
 def _against(full: Ablated, other: Ablated) -> Comparison:
@@ -141,7 +148,7 @@ def _same_answers(full: Ablated, other: Ablated) -> float | None:
     return fmean(known) if known else None
 
 
-def _all_answered(runs: Sequence[Sequence[Result]]) -> bool:
+def _all_answered(runs: Sequence[Sequence[AnyResult]]) -> bool:
     """Whether any question is answered in all of the runs."""
     return any(all(result.answered for result in each) for each in zip(*runs, strict=True))
 
@@ -174,28 +181,32 @@ def write_table(folder: Path, ablation: Ablation) -> None:
 
 def as_markdown(ablation: Ablation) -> str:
     """The tables, with what must be known to read them."""
-    n, seeds = ablation.rows[0].n, ", ".join(map(str, ablation.seeds))
+    n, seeds, measure = ablation.rows[0].n, ", ".join(map(str, ablation.seeds)), ablation.measure
+    meaning = "lenient exact match" if measure == Result.measure else "share of questions whose right option was chosen"
     compared = sum(row.against_full is not None and not row.same_as for row in ablation.rows)
     notes = [
-        f"{n} questions of {ablation.data}, seeds {seeds}. EM: lenient exact match with its 95 % bootstrap interval; "
-        f"difference: less EM of {FULL}, paired by question; p: exact McNemar test, not corrected for several "
-        f"comparisons ({compared} here).",
+        f"{n} questions of {ablation.data}, seeds {seeds}. {measure}: {meaning}, with its 95 % bootstrap interval; "
+        f"difference: less that of {ablation.rows[0].name}, paired by question; p: exact McNemar test, not corrected "
+        f"for several comparisons ({compared} here).",
         "Not resolved: the interval of the difference holds 0, so that these questions do not tell the two apart. "
         "Same answers: once normalised. Seconds depend on what the model server still held of the prompts of the run "
         "before.",
         *(f"Not run: {name}: {reason}" for name, reason in ablation.skipped.items()),
     ]
-    sections = [Section("Configurations", (*notes, Table(_HEADER, tuple(map(_cells, ablation.rows)))))]
+    sections = [
+        Section(
+            "Configurations", (*notes, Table(("configuration", measure, *_HEADER), tuple(map(_cells, ablation.rows))))
+        )
+    ]
     if len(ablation.seeds) > 1:
-        sections.append(_seed_section(ablation.rows, ablation.temperature))
+        sections.append(_seed_section(ablation))
     if ablation.factorial:
-        sections.append(_factorial_section(ablation.factorial))
+        sections.append(_factorial_section(ablation.factorial, measure))
     return markdown("Ablation", sections)
 
 
 _HEADER: Final = (
-    *("configuration", "EM", "difference", "gained", "lost", "p", "same answers", "no answer", "failed"),
-    *("LM calls", "s/question", "note"),
+    *("difference", "gained", "lost", "p", "same answers", "no answer", "failed", "LM calls", "s/question", "note"),
 )
 
 
@@ -214,8 +225,9 @@ def _cells(row: Row) -> tuple[str, ...]:
     )
 
 
-def _seed_section(rows: Sequence[Row], temperature: float) -> Section:
-    header = ("configuration", "runs", "n", "identical in all", "in two", "kappa", "SD of EM")
+def _seed_section(ablation: Ablation) -> Section:
+    header = ("configuration", "runs", "n", "identical in all", "in two", "kappa", f"SD of {ablation.measure}")
+    temperature = ablation.temperature
     cells = [
         (
             row.name,
@@ -226,7 +238,7 @@ def _seed_section(rows: Sequence[Row], temperature: float) -> Section:
             f"{row.seeds.kappa:.3f}",
             f"{row.seeds.em_sd:.4f}",
         )
-        for row in rows
+        for row in ablation.rows
         if row.seeds and not row.same_as
     ]
     about = (
@@ -236,8 +248,8 @@ def _seed_section(rows: Sequence[Row], temperature: float) -> Section:
     return Section("Between seeds", (about, Table(header, tuple(cells))))
 
 
-def _factorial_section(factorial: Factorial) -> Section:
-    header = ("checks", "effect on EM", "note")
+def _factorial_section(factorial: Factorial, measure: str) -> Section:
+    header = ("checks", f"effect on {measure}", "note")
     rows = tuple(
         (" x ".join(effect.validators), _signed(effect.em), unresolved(effect.em, factorial.n))
         for effect in factorial.effects
@@ -250,8 +262,8 @@ def _factorial_section(factorial: Factorial) -> Section:
     return Section(
         "Checks alone and together",
         (
-            "Effect of one check: mean EM with it on less mean EM with it off. Of two: EM where both are on or both "
-            "are off, less EM where one is on; below 0 they do in part the same.",
+            f"Effect of one check: mean {measure} with it on less mean {measure} with it off. Of two: {measure} where "
+            f"both are on or both are off, less {measure} where one is on; below 0 they do in part the same.",
             Table(header, rows),
             f"First drafts refused by each check alone, of {factorial.drafts}: {refused}. Of each pair:",
             Table(("checks", "both refuse", "either refuses", "overlap"), met),

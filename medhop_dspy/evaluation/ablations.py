@@ -1,7 +1,8 @@
 """The configurations of an ablation as data: what each changes in the program as it is set up, and why one looks.
 
 A configuration is relative to the settings it is applied to, which are those of ``full``. The paper's fourteen are
-:data:`PAPER`, in its order; :data:`EXTRA` are ours; :data:`FACTORIAL` are all sixteen combinations of four checks.
+:data:`PAPER`, in its order; :data:`EXTRA` are ours; :data:`FACTORIAL` are all sixteen combinations of four checks;
+:data:`HYBRID_IR` are the parts of Hybrid-IR and its rounds.
 """
 
 from __future__ import annotations
@@ -24,8 +25,10 @@ VALIDATORS: Final = {
     "self_reference": "use_self_reference_check",
 }
 
-# All configurations share one model server and one index, so what a preset says of these two stays as it was given.
+# All configurations share one model server, one index and one graph, and presets are MedHopper's: what one says of
+# these, and of the rounds of other programs, stays as it was given.
 _SHARED: Final = PLACES | {
+    *("retriever", "graph_scorer", "damping", "top_entities", "link_floor", "rounds", "sub_questions", "stop_early"),
     *("preset", "backend", "lm_model", "context_tokens", "slots", "temperature", "seed"),
     *("chunk_size", "chunk_overlap", "embedder", "embed_title"),
 }
@@ -102,7 +105,7 @@ PAPER: Final = (
 def _preset(name: str) -> Configuration:
     values = Settings(**{**PRESETS[name], "preset": name})
     overrides = {field: getattr(values, field) for field in Settings.model_fields if field not in _SHARED}
-    return Configuration(f"preset_{name}", f"preset {name}, with the same model and index", overrides)
+    return Configuration(f"preset_{name}", f"preset {name}, with the same model, index and graph", overrides)
 
 
 EXTRA: Final = (
@@ -131,25 +134,51 @@ def _checks(switches: tuple[bool, ...]) -> Configuration:
 
 FACTORIAL: Final = tuple(map(_checks, product((True, False), repeat=len(VALIDATORS))))
 
-GROUPS: Final = {"paper": PAPER, "all": (*PAPER, *EXTRA), "factorial": FACTORIAL}
-CONFIGURATIONS: Final = {each.name: each for each in (*PAPER, *EXTRA, *FACTORIAL)}
+
+_RETRIEVERS: Final = {"hybrid": "graph and vectors", "graph": "the graph alone", "dense": "vectors alone"}
+_MOST_ROUNDS: Final = 5
+HYBRID_FULL: Final = "hybrid_ir_hybrid_T3"
+
+# Hybrid-IR's ablations: either way of retrieval alone, and T = 1 to 5 rounds, of which 1 is no iteration at all.
+HYBRID_IR: Final = tuple(
+    Configuration(
+        f"hybrid_ir_{retriever}_T{rounds}",
+        f"Hybrid-IR over {meaning}, T = {rounds}",
+        {"retriever": retriever, "rounds": rounds},
+        program="hybrid_ir",
+    )
+    for retriever, meaning in _RETRIEVERS.items()
+    for rounds in range(1, _MOST_ROUNDS + 1)
+)
+
+CONFIGURATIONS: Final = {each.name: each for each in (*PAPER, *EXTRA, *FACTORIAL, *HYBRID_IR)}
+GROUPS: Final = {
+    "paper": PAPER,
+    "factorial": FACTORIAL,
+    "hybrid_ir": HYBRID_IR,
+    "all": tuple(CONFIGURATIONS.values()),
+}
 
 
 def choose(names: Iterable[str]) -> list[Configuration]:
-    """The configurations of these names and :data:`GROUPS`, each once, ``full`` first: all are compared with it.
+    """The configurations of these names and :data:`GROUPS`, each once.
+
+    The first is what all are compared with: ``full``, or Hybrid-IR with all its parts and the paper's T = 3 where only
+    Hybrid-IR is asked for.
 
     Raises:
         InputError: there is no name, or an unknown one.
     """
-    chosen: dict[str, Configuration] = {FULL: CONFIGURATIONS[FULL]}
-    given = list(names)
-    for name in given:
+    chosen: dict[str, Configuration] = {}
+    for name in names:
         if name not in GROUPS and name not in CONFIGURATIONS:
             raise InputError(
                 f"unknown configuration {name!r}",
-                hint=f"Choose of {', '.join(GROUPS)}, {', '.join(each.name for each in GROUPS['all'])}.",
+                hint=f"Choose of {', '.join(GROUPS)}, {', '.join(each.name for each in (*PAPER, *EXTRA))}.",
             )
         chosen |= {each.name: each for each in GROUPS.get(name) or (CONFIGURATIONS[name],)}
-    if not given:
+    if not chosen:
         raise InputError("no configuration is named", hint=f"Choose of {', '.join(GROUPS)}.")
-    return list(chosen.values())
+    only_hybrid = all(each.program == "hybrid_ir" for each in chosen.values())
+    first = CONFIGURATIONS[HYBRID_FULL if only_hybrid else FULL]
+    return list(({first.name: first} | chosen).values())

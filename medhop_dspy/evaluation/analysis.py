@@ -16,7 +16,7 @@ from medhop_dspy.evaluation.exports import csv_bytes, defused
 from medhop_dspy.evaluation.statistics import Interval, bootstrap_ci
 
 if TYPE_CHECKING:
-    from medhop_dspy.evaluation.results import Result
+    from medhop_dspy.evaluation.outcomes import Result
 
 UNTYPED: Final = "not stated"
 MAX_HOPS: Final = 3  # of the rules, as in the paper

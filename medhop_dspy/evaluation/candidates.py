@@ -7,29 +7,26 @@ import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast
 
 import dspy
 
 from medhop_dspy.errors import MedhopError, ServerUnavailableError
+from medhop_dspy.evaluation.outcomes import Result
 from medhop_dspy.evaluation.predictor_metrics import PredictorCall, RecordedRun, calls_of
-from medhop_dspy.evaluation.results import Result, ResultsFile
+from medhop_dspy.evaluation.results import ResultsFile
 from medhop_dspy.evaluation.run_folder import DataFile, Served, describe_run, open_run, question_key
-from medhop_dspy.evaluation.runner import UNAVAILABLE, Progress, default_workers, in_threads
+from medhop_dspy.evaluation.runner import UNAVAILABLE, Progress, default_workers
 from medhop_dspy.evaluation.scoring import ask, beside_their_kin
+from medhop_dspy.threads import in_threads
 
 if TYPE_CHECKING:
     from medhop_dspy.evaluation.records import GoldQuestion
     from medhop_dspy.pipelines.program import Program
 
 _CALLS = "predictor_calls"
-
-
-def copied(program: Program) -> Program:
-    """A program with predictors of its own; retriever, tables, settings and adapter are the same objects."""
-    shared = [value for value in vars(program).values() if not isinstance(value, dspy.Module | list | dict)]
-    return copy.deepcopy(program, {id(value): value for value in shared})
 
 
 def digest_of(program: Program) -> str:
@@ -64,7 +61,7 @@ class Focus(dspy.Module):
         return [(name, each) for name, each in self.program.named_parameters() if name in self.names]
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        return type(self)(copied(self.program), self.names, self.answer)
+        return type(self)(copy.deepcopy(self.program), self.names, self.answer)
 
 
 class _Recorded:
@@ -72,6 +69,7 @@ class _Recorded:
 
     def __init__(self, program: Program, found: dict[tuple[str, int], Any]) -> None:
         self._program = program
+        self.settings = program.settings
         self._found = found
         self.calls: tuple[PredictorCall, ...] = ()
 
@@ -105,7 +103,7 @@ class Scores:
 
     def __init__(self, folder: Path, served: Served, data: DataFile | None) -> None:
         self._folder, self._served, self._data = folder, served, data
-        self._open: dict[str, ResultsFile] = {}
+        self._open: dict[str, ResultsFile[Result]] = {}
         self._asked: set[str] = set()
         self._found: dict[tuple[str, int], Any] = {}
         self._lock = threading.RLock()
@@ -190,11 +188,11 @@ class Scores:
             self._asked.add(key)
             return file.append(line), True
 
-    def _file(self, about: Mapping[str, Any]) -> ResultsFile:
+    def _file(self, about: Mapping[str, Any]) -> ResultsFile[Result]:
         digest = about["program"]["digest"]
         with self._lock:
             if digest not in self._open:
-                opened = self._stack.enter_context(open_run(self._folder / digest[:16], about))
+                opened = self._stack.enter_context(open_run(self._folder / digest[:16], about, Result))
                 self._open[digest] = opened[0]
             return self._open[digest]
 
@@ -209,4 +207,4 @@ def _after(state: Progress, result: Result, seconds: float, *, asked: bool) -> P
     after = state.after(result, seconds)
     if asked:
         return after
-    return Progress(state.total, after.done, after.correct, after.failed, state.asked, state.usage, state.seconds)
+    return replace(after, asked=state.asked, usage=state.usage, seconds=state.seconds)

@@ -29,7 +29,8 @@ MMLU_MED: Final = (
 )
 _MMLU_LETTERS: Final = "ABCD"
 _MMLU_FIELDS: Final = 6  # question, four options, letter
-_LAYOUTS_HINT: Final = "Known are " + ", or ".join(f"{', '.join(sorted(la.needs))} ({la.name})" for la in LAYOUTS) + "."
+_KNOWN: Final = ", or ".join(f"{', '.join(sorted(layout.needs))} ({layout.name})" for layout in LAYOUTS)
+_LAYOUTS_HINT: Final = f"Known are {_KNOWN}. Open questions are JSON lines (.jsonl) with QIDX, Question, answer."
 
 
 class _Row(NamedTuple):
@@ -58,7 +59,7 @@ def read_choices(source: Path) -> list[ChoiceQuestion]:
     if not source.exists():
         raise InputError(f"no such file or folder: {source}", hint="Give the path of a multiple-choice set.")
     if source.is_dir():
-        return [question for path in _mmlu_med_files(source) for question in read_choices(path)]
+        return [question for path in files_of(source) for question in read_choices(path)]
     reader = _READERS.get(source.suffix.lower())
     if reader is None:
         raise InputError(
@@ -110,11 +111,18 @@ def _converted(rows: list[_Row], source: object) -> Iterator[tuple[str, str, Cho
         yield place, question.id, question
 
 
-def _mmlu_med_files(folder: Path) -> list[Path]:
-    files = [folder / f"{subject}_test.csv" for subject in MMLU_MED]
+def files_of(source: Path) -> list[Path]:
+    """The files that are read: ``source``, or where it is a folder, those of MMLU-Med in alphabetical order.
+
+    Raises:
+        InputError: the folder lacks a subject.
+    """
+    if not source.is_dir():
+        return [source]
+    files = [source / f"{subject}_test.csv" for subject in MMLU_MED]
     if missing := [file.name for file in files if not file.is_file()]:
         raise InputError(
-            f"{folder} lacks {', '.join(missing)}; the six subjects of MMLU-Med are needed",
+            f"{source} lacks {', '.join(missing)}; the six subjects of MMLU-Med are needed",
             hint="Give the folder data/test of MMLU, or a single file.",
         )
     return files
@@ -180,3 +188,5 @@ _READERS: Final[dict[str, Callable[[Path], Iterator[_Row]]]] = {
     ".csv": _csv_rows,
     ".parquet": _parquet_rows,
 }
+KINDS: Final = frozenset(_READERS)
+"""Endings of the files that :func:`read_choices` takes."""

@@ -8,6 +8,7 @@ import json
 import logging
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import dspy
 
 from medhop_dspy import saving
-from medhop_dspy.evaluation.candidates import Scores, copied, digest_of, recorded_run
+from medhop_dspy.evaluation.candidates import Scores, digest_of, recorded_run
 from medhop_dspy.evaluation.compile_report import Report, few
 from medhop_dspy.evaluation.demonstrations import check_demos, tidy_demos
 from medhop_dspy.evaluation.folds import check_apart, make_folds, split
@@ -30,9 +31,9 @@ from medhop_dspy.lm.engine import record_calls
 from medhop_dspy.trace import Usage
 
 if TYPE_CHECKING:
+    from medhop_dspy.evaluation.outcomes import Result
     from medhop_dspy.evaluation.predictor_metrics import RecordedRun
     from medhop_dspy.evaluation.records import GoldQuestion
-    from medhop_dspy.evaluation.results import Result
     from medhop_dspy.pipelines.program import Program
 
 TRAIN_SHARE: Final = 0.8  # of the questions to compile on, where some are kept to choose between candidates
@@ -180,7 +181,7 @@ class _Compiler:
             with file_errors(path):
                 path.parent.mkdir(parents=True, exist_ok=True)
             self._built(train).save(path, compiling={"train": [each.id for each in train]})
-        candidate = copied(self._program)
+        candidate = deepcopy(self._program)
         candidate.load(path)  # also a new one: what is scored is what a file gives back
         return candidate
 

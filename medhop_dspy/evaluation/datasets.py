@@ -5,17 +5,38 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from medhop_dspy.answers import AnswerType, Strategy
 from medhop_dspy.errors import InputError
-from medhop_dspy.evaluation.choices import choices_of, read_choices
-from medhop_dspy.evaluation.records import GoldQuestion
+from medhop_dspy.evaluation.choice_layouts import layout_of
+from medhop_dspy.evaluation.choices import KINDS, choices_of, read_choices
+from medhop_dspy.evaluation.records import ChoiceQuestion, GoldQuestion
 from medhop_dspy.rows import by_id, csv_records, json_lines, json_objects, read_utf8, scalar_text
 
-__all__ = ["choices_of", "read_answers", "read_choices", "read_gold", "read_hotpotqa"]
+__all__ = ["choices_of", "read_answers", "read_choices", "read_gold", "read_hotpotqa", "read_set"]
 
 _Closed = TypeVar("_Closed", bound=StrEnum)
+
+
+_OPEN: Final = frozenset({"QIDX", "Question", "answer"})
+
+
+def read_set(path: Path) -> list[GoldQuestion] | list[ChoiceQuestion]:
+    """The questions of a file with gold answers, open or multiple-choice, as its columns say.
+
+    JSON lines with QIDX, Question and answer are open questions (see :func:`read_gold`); everything else is taken as
+    :func:`~medhop_dspy.evaluation.choices.read_choices` does.
+
+    Raises:
+        InputError: as these two; the hint on a file of neither kind names what both need.
+    """
+    if path.is_dir() or path.suffix.lower() in KINDS - {".jsonl"}:
+        return read_choices(path)
+    _, first = next(json_lines(read_utf8(path), path), (1, {}))
+    if layout_of(first) is None and (not first or _OPEN & first.keys()):
+        return read_gold(path)
+    return read_choices(path)
 
 
 def read_gold(path: Path) -> list[GoldQuestion]:

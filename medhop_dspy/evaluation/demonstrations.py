@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any, Final
 from medhop_dspy.adapter import EVIDENCE
 from medhop_dspy.answers import AnswerType, grounded, normalise
 from medhop_dspy.errors import ProgramError
-from medhop_dspy.evaluation.predictor_metrics import RecordedRun, bridges, judge, shows_article
+from medhop_dspy.evaluation.predictor_metrics import RecordedRun, bridges, judge_call, shows_article
+from medhop_dspy.evaluation.records import GoldQuestion
 
 if TYPE_CHECKING:
     import dspy
 
-    from medhop_dspy.evaluation.records import GoldQuestion
+    from medhop_dspy.evaluation.records import Question
 
 _Outputs = dict[str, Any]
 _YES: Final = {True: "yes", False: "no"}
@@ -29,7 +30,7 @@ def predictor_examples(runs: Iterable[RecordedRun]) -> dict[str, list[dspy.Examp
     """Examples with right outputs, by predictor, the most useful first.
 
     The inputs are those of recorded calls, without evidence. The output is the gold label where the question set has
-    one for this predictor, else the model's own where :func:`judge` calls it right; a call that cannot be judged is
+    one for this predictor, else the model's own where :func:`judge_call` calls it right; one that cannot be judged is
     left out. Examples come in turn from every kind (the reply of a judge or router, else the answer type), the
     shortest of each kind first.
     """
@@ -62,7 +63,7 @@ def tidy_demos(program: dspy.Module) -> None:
         ]
 
 
-def check_demos(document: Mapping[str, Any], test: Sequence[GoldQuestion]) -> None:
+def check_demos(document: Mapping[str, Any], test: Sequence[Question]) -> None:
     """Refuse a saved program that has seen a question of ``test``.
 
     Args:
@@ -82,7 +83,9 @@ def check_demos(document: Mapping[str, Any], test: Sequence[GoldQuestion]) -> No
         if normalise(text) in wordings
     ]
     trained = set(document["medhop"].get("compiling", {}).get("train", ()))
-    problems += [f"it was compiled on test question {each.id}" for each in test if each.id in trained]
+    # Ids of multiple choice are of another kind: programs are compiled on open questions.
+    numbered = [each.id for each in test if isinstance(each, GoldQuestion)]
+    problems += [f"it was compiled on test question {each}" for each in numbered if each in trained]
     if problems:
         raise ProgramError(
             f"the program has seen what it is to be tested on: {'; '.join(problems)}",
@@ -95,7 +98,7 @@ def _right_outputs(run: RecordedRun, index: int) -> _Outputs | None:
     call = run.calls[index]
     labeller = _LABELS.get(call.predictor)
     label = labeller(run, index) if labeller else None
-    return label or (call.outputs if judge(run, index).right else None)
+    return label or (call.outputs if judge_call(run, index).right else None)
 
 
 def _route(run: RecordedRun, index: int) -> _Outputs | None:
@@ -112,7 +115,7 @@ def _gate(run: RecordedRun, index: int) -> _Outputs | None:
 def _hop(run: RecordedRun, index: int) -> _Outputs | None:
     """The article's title, where each sub-question asks for one article and the evidence names it."""
     call = run.calls[index]
-    if judge(run, index).right is not False:
+    if judge_call(run, index).right is not False:
         return None
     asked = list(dict.fromkeys(each.inputs["question"] for each in run.calls if each.predictor == "answer_hop"))
     wanted = bridges(run.question)
@@ -123,7 +126,7 @@ def _hop(run: RecordedRun, index: int) -> _Outputs | None:
 def _draft(run: RecordedRun, index: int) -> _Outputs | None:
     """A gold answer in place of a wrong draft, where the draft asked for its type and its evidence holds it."""
     call, question = run.calls[index], run.question
-    if judge(run, index).right or call.inputs["answer_type"] != question.answer_type or _astray(run, index):
+    if judge_call(run, index).right or call.inputs["answer_type"] != question.answer_type or _astray(run, index):
         return None
     if question.answer_type is AnswerType.YES_NO:
         shown = bool(question.supporting_titles) and shows_article(call, question.supporting_titles[-1])
@@ -135,7 +138,7 @@ def _draft(run: RecordedRun, index: int) -> _Outputs | None:
 def _astray(run: RecordedRun, index: int) -> bool:
     """Whether a hop before call ``index`` found something wrong, which the draft then was told as known."""
     return any(
-        call.predictor == "answer_hop" and judge(run, place).right is False
+        call.predictor == "answer_hop" and judge_call(run, place).right is False
         for place, call in enumerate(run.calls[:index])
     )
 
@@ -144,7 +147,7 @@ def _opposite(field: str) -> Callable[[RecordedRun, int], _Outputs | None]:
     """The verdict that is wanted, where the one given is known to be wrong."""
 
     def label(run: RecordedRun, index: int) -> _Outputs | None:
-        wrong = judge(run, index).right is False
+        wrong = judge_call(run, index).right is False
         return {field: _YES[run.calls[index].outputs[field] == "no"]} if wrong else None
 
     return label

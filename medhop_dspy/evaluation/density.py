@@ -8,11 +8,11 @@ from typing import Final
 import numpy as np
 
 from medhop_dspy.errors import InputError
+from medhop_dspy.evaluation.axes import horizontal_ticks
 
 _WIDTH, _HEIGHT = 640, 360
 _LEFT, _RIGHT, _TOP, _BOTTOM = 50, 620, 20, 310  # of the area that the curve fills
 _POINTS: Final = 201
-_TICKS: Final = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 
 
 def density_svg(scores: Sequence[float], edges: Sequence[float] = (), label: str = "disagreement score") -> str:
@@ -37,11 +37,7 @@ def density_svg(scores: Sequence[float], edges: Sequence[float] = (), label: str
     density = gaussian_kde(np.asarray(scores, float))(at)
     heights = _BOTTOM - density / density.max() * (_BOTTOM - _TOP)
     curve = " ".join(f"{_x(x):.2f},{y:.2f}" for x, y in zip(at, heights, strict=True))
-    ticks = "".join(
-        f'<line x1="{_x(t):.2f}" y1="{_BOTTOM}" x2="{_x(t):.2f}" y2="{_BOTTOM + 5}" stroke="black"/>'
-        f'<text x="{_x(t):.2f}" y="{_BOTTOM + 20}" text-anchor="middle">{t:.1f}</text>'
-        for t in _TICKS
-    )
+    ticks = horizontal_ticks(_x, _BOTTOM, _BOTTOM + 5, "black")
     lines = "".join(
         f'<line x1="{_x(e):.2f}" y1="{_TOP}" x2="{_x(e):.2f}" y2="{_BOTTOM}" stroke="gray" stroke-dasharray="4"/>'
         for e in edges

@@ -13,7 +13,7 @@ from medhop_dspy.errors import InputError
 from medhop_dspy.evaluation.statistics import kappa
 
 if TYPE_CHECKING:
-    from medhop_dspy.evaluation.results import Result
+    from medhop_dspy.evaluation.outcomes import AnyResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,8 @@ class Determinism:
         identical: Share of these, 0 to 1, with one and the same answer in all runs.
         agreement: Share with the same answer in two runs, mean over all pairs of runs.
         kappa: Cohen's kappa, each different answer a category, mean over all pairs of runs.
-        em_sd: Sample standard deviation of exact match over the runs; here a failed question counts as not right.
+        em_sd: Sample standard deviation over the runs of the share of right answers; here a failed question counts as
+            not right.
     """
 
     runs: int
@@ -37,7 +38,7 @@ class Determinism:
     em_sd: float
 
 
-def determinism(runs: Sequence[Sequence[Result]]) -> Determinism:
+def determinism(runs: Sequence[Sequence[AnyResult]]) -> Determinism:
     """What differs between ``runs``, each a list of results.
 
     Raises:
@@ -53,11 +54,11 @@ def determinism(runs: Sequence[Sequence[Result]]) -> Determinism:
         identical=fmean(len(set(each)) == 1 for each in zip(*answers, strict=True)),
         agreement=fmean(same(*pair) for pair in pairs),
         kappa=fmean(kappa(*pair) for pair in pairs),
-        em_sd=stdev(fmean(bool(result.em) for result in run) for run in runs),
+        em_sd=stdev(fmean(bool(result.right) for result in run) for run in runs),
     )
 
 
-def shared_answers(runs: Sequence[Sequence[Result]]) -> list[list[str]]:
+def shared_answers(runs: Sequence[Sequence[AnyResult]]) -> list[list[str]]:
     """For each run, the answers to the questions that all of them answered, in the order of the first; "" for none.
 
     Raises:
@@ -70,7 +71,7 @@ def shared_answers(runs: Sequence[Sequence[Result]]) -> list[list[str]]:
     return [[answers[name] for name in shared] for answers in by_id]
 
 
-def same_answers(pairs: Iterable[tuple[Result, Result]]) -> float | None:
+def same_answers(pairs: Iterable[tuple[AnyResult, AnyResult]]) -> float | None:
     """Share of pairs, 0 to 1, with one and the same answer once both are normalised; None where there are none.
 
     Pairs of which one failed do not count; no answer is an answer of its own.

@@ -16,11 +16,13 @@ EVERY: Final = 30.0  # seconds between two lines
 
 
 def describe(state: Progress) -> str:
-    """Running exact match with its denominator, failures, speed, and the time that is left.
+    """Running exact match or accuracy with its denominator, failures, speed, and the time that is left.
 
     Tokens are those that the server worked on: prompt tokens that were not in its prefix cache, and its replies.
     """
-    parts = [f"EM {state.correct / state.done:.3f} ({state.correct} of {state.done})"] if state.done else []
+    parts = (
+        [f"{state.measure} {state.correct / state.done:.3f} ({state.correct} of {state.done})"] if state.done else []
+    )
     if state.failed:
         parts.append(f"{state.failed} failed")
     if state.asked:

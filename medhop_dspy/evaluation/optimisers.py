@@ -5,13 +5,13 @@ from __future__ import annotations
 import importlib.util
 import random
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import dspy
 
 from medhop_dspy.errors import InputError
-from medhop_dspy.evaluation.candidates import copied
 from medhop_dspy.evaluation.demonstrations import predictor_examples, tidy_demos
 from medhop_dspy.evaluation.metrics import answer_metric
 from medhop_dspy.evaluation.tasks import Task, bootstrap_metric, example_of, feedback_metric
@@ -26,7 +26,7 @@ _SIMBA_BATCH: Final = 32
 
 def labelled(task: Task) -> Program:
     """Demos out of gold labels and of calls known to be right, see :func:`predictor_examples`."""
-    program = copied(task.program)
+    program = deepcopy(task.program)
     examples = predictor_examples(task.runs)
     for name, predictor in program.named_predictors():
         predictor.demos = examples.get(name, [])[: task.budget.demos]
@@ -58,7 +58,7 @@ def random_search(task: Task) -> Program:
     DSPy's class of that name scores one candidate after the other and remembers nothing; here all are made first, so
     that the scores are kept and the candidates share what a server has read. The first of equals wins.
     """
-    candidates = [copied(task.program), labelled(task)]
+    candidates = [deepcopy(task.program), labelled(task)]
     for number in range(task.budget.candidates if task.budget.bootstrapped else 0):
         chance = random.Random(f"{task.seed} {number}")
         shuffled = list(task.train)
@@ -80,7 +80,7 @@ def copro(task: Task) -> Program:
     compiled = maker.compile(
         task.view(remembered=True), trainset=[example_of(each) for each in questions], eval_kwargs=options
     )
-    same = copied(task.program)
+    same = deepcopy(task.program)
     before, after = task.compare([same, compiled.program], questions)
     program: Program = compiled.program if after > before else same
     return program

@@ -68,7 +68,7 @@ def calls_of(program: dspy.Module, trace: Sequence[tuple[Any, Any, Any]]) -> tup
     )
 
 
-def judge(run: RecordedRun, index: int) -> Judgement:
+def judge_call(run: RecordedRun, index: int) -> Judgement:
     """The judgement on call ``index`` of ``run``; a predictor without a metric is as right as the final answer."""
     return METRICS.get(run.calls[index].predictor, _final_answer)(run, index)
 

@@ -12,7 +12,9 @@ from medhop_dspy.pipelines.evidence import line
 
 if TYPE_CHECKING:
     from medhop_dspy.evaluation.records import GoldQuestion
+    from medhop_dspy.graph.retriever import GraphRetriever
     from medhop_dspy.retrieval.retriever import Retriever
+    from medhop_dspy.settings import Settings
     from medhop_dspy.trace import Passage
 
 
@@ -33,7 +35,7 @@ class Found:
     article: bool | None
 
 
-def ranked(retriever: Retriever, query: str, k: int) -> list[Passage]:
+def ranked(retriever: Retriever | GraphRetriever, query: str, k: int) -> list[Passage]:
     """The first ``k`` passages at the ranks of their own scores.
 
     Neighbours, which the prompt shows beside the best passages, would push the last ones out of the first ``k``.
@@ -43,8 +45,13 @@ def ranked(retriever: Retriever, query: str, k: int) -> list[Passage]:
     return found
 
 
+def reach(settings: Settings) -> int:
+    """How many passages one query string can bring at most; recall at a higher k would be recall at this one."""
+    return min(settings.candidates, settings.pool)
+
+
 def find_golds(
-    retriever: Retriever,
+    retriever: Retriever | GraphRetriever,
     questions: Sequence[GoldQuestion],
     k: int = 20,
     progress: Callable[[int], None] = lambda done: None,

@@ -63,3 +63,6 @@ class ChoiceQuestion:
     answer: str
     context: str = ""
     source: str = ""
+
+
+Question = GoldQuestion | ChoiceQuestion

@@ -3,51 +3,70 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from medhop_dspy.answers import normalise
-from medhop_dspy.evaluation.ablation_table import NONE, compared_cells, share_cell, unresolved
+from medhop_dspy.evaluation.ablation_table import NONE
 from medhop_dspy.evaluation.analysis import ErrorClass, judge
 from medhop_dspy.evaluation.charts import Bar, bars_svg
-from medhop_dspy.evaluation.determinism import same_answers
 from medhop_dspy.evaluation.documents import Drawing, Section, Table
 from medhop_dspy.evaluation.exports import DISCLAIMER
 from medhop_dspy.evaluation.published import AGREEMENT, CHOICE, NO_PROGRAM, SYSTEMS, Published
-from medhop_dspy.evaluation.statistics import bootstrap_ci, compare
-from medhop_dspy.evaluation.summary import NOT_STATED, Share, Summary
+from medhop_dspy.evaluation.report_programs import by_data, by_rounds, paired
+from medhop_dspy.evaluation.report_runs import ChoiceRun, OpenRun
+from medhop_dspy.evaluation.statistics import bootstrap_ci
+from medhop_dspy.evaluation.tally import NOT_STATED
 
 if TYPE_CHECKING:
     from medhop_dspy.evaluation.analysis import Judged
-    from medhop_dspy.evaluation.report_runs import Run
-    from medhop_dspy.evaluation.results import Result
+    from medhop_dspy.evaluation.outcomes import ChoiceResult, Result
+    from medhop_dspy.evaluation.report_runs import AnyRun
+    from medhop_dspy.evaluation.summary import Share, Summary
 
 _DIGEST: Final = 12  # digits of a digest that are shown
-_Cell = Callable[["Run"], str]
+_OpenCell = Callable[["OpenRun"], str]
+_Cell = Callable[["AnyRun"], str]
 
 
-def report(runs: Sequence[Run]) -> list[Section]:
+def report(runs: Sequence[AnyRun]) -> list[Section]:
     """All sections, for :func:`~medhop_dspy.evaluation.documents.html_page` and its Markdown twin."""
-    judged = [judge(run.results) for run in runs]
+    opened = [run for run in runs if isinstance(run, OpenRun)]
+    choices = [run for run in runs if isinstance(run, ChoiceRun)]
     return [
         _about(runs),
-        _measures(runs),
-        *([_against_first(runs)] if len(runs) > 1 else []),
-        *(
-            _by_kind(runs, title, kind)
-            for title, kind in (
-                ("By answer type", lambda result: result.gold.answer_type),
-                ("By strategy", lambda result: result.gold.strategy),
-                ("By hops", lambda result: result.gold.hops),
-            )
-        ),
-        _errors(runs, judged),
+        *by_data(runs),
+        *by_rounds(runs),
+        *(_open_sections(opened) if opened else ()),
+        *(_choice_sections(choices) if choices else ()),
         _costs(runs),
-        _published(runs),
-        *(_not_right(*each) for each in zip(runs, judged, strict=True)),
+        _published(opened, choices),
+        *(_not_right(run, judge(run.results)) for run in opened),
+        *map(_not_chosen, choices),
     ]
 
 
-def _about(runs: Sequence[Run]) -> Section:
+def _open_sections(runs: Sequence[OpenRun]) -> list[Section]:
+    kinds: tuple[tuple[str, Callable[[Result], object]], ...] = (
+        ("By answer type", lambda result: result.gold.answer_type),
+        ("By strategy", lambda result: result.gold.strategy),
+        ("By hops", lambda result: result.gold.hops),
+    )
+    return [
+        _measures(runs),
+        *([_against_first(runs)] if len(runs) > 1 else []),
+        *(_by_kind(runs, title, kind) for title, kind in kinds),
+        _errors(runs),
+    ]
+
+
+def _choice_sections(runs: Sequence[ChoiceRun]) -> list[Section]:
+    def source(result: ChoiceResult) -> str:
+        return result.gold.source
+
+    against = [_against_first(runs)] if len(runs) > 1 else []
+    return [*against, _by_kind(runs, "By set or subject", source)]
+
+
+def _about(runs: Sequence[AnyRun]) -> Section:
     header = ("run", "program", "model", "preset", "settings", "index", "started", "questions")
     rows = tuple(
         (
@@ -59,21 +78,21 @@ def _about(runs: Sequence[Run]) -> Section:
     return Section("Runs", (DISCLAIMER, Table(header, rows)))
 
 
-def _side_by_side(runs: Sequence[Run], rows: Sequence[tuple[str, _Cell]]) -> Table:
+def _side_by_side(runs: Sequence[Any], rows: Sequence[tuple[str, Callable[[Any], str]]]) -> Table:
     """One column a run."""
     return Table(
         ("", *(run.name for run in runs)), tuple((name, *(shown(run) for run in runs)) for name, shown in rows)
     )
 
 
-def _measures(runs: Sequence[Run]) -> Section:
-    def share(of: Callable[[Summary], Share]) -> _Cell:
+def _measures(runs: Sequence[OpenRun]) -> Section:
+    def share(of: Callable[[Summary], Share]) -> _OpenCell:
         return lambda run: _share(of(run.summary))
 
-    def recall(k: int) -> _Cell:
+    def recall(k: int) -> _OpenCell:
         return share(lambda summary: summary.recall[k])
 
-    rows: list[tuple[str, _Cell]] = [
+    rows: list[tuple[str, _OpenCell]] = [
         ("questions", lambda run: f"{run.data}{f', {run.summary.pending} to ask' * bool(run.summary.pending)}"),
         ("exact match", lambda run: f"{run.summary.em} ({run.summary.correct} of {run.summary.n})"),
         ("strict", lambda run: str(run.summary.em_strict)),
@@ -98,35 +117,24 @@ def _measures(runs: Sequence[Run]) -> Section:
     )
 
 
-def _against_first(runs: Sequence[Run]) -> Section:
-    header = ("run", "n", "difference in EM", "gained", "lost", "p", "same answers", "note")
+def _against_first(runs: Sequence[AnyRun]) -> Section:
+    header = ("run", "n", f"difference in {runs[0].measure}", "gained", "lost", "p", "same answers", "note")
     return Section(
         f"Against {runs[0].name}",
         (
             "Each run less the first, over the questions that both hold, paired; p: exact McNemar test, not corrected "
             f"for several comparisons ({len(runs) - 1} here). Not resolved: the interval holds 0. Same answers: once "
             "normalised.",
-            Table(header, tuple(_compared(runs[0], run) for run in runs[1:])),
+            Table(header, tuple((run.name, *paired(runs[0], run)) for run in runs[1:])),
         ),
     )
 
 
-def _compared(first: Run, other: Run) -> tuple[str, ...]:
-    before = {(result.id, normalise(result.question)): result for result in first.results}
-    keyed = [((result.id, normalise(result.question)), result) for result in other.results]
-    pairs = [(before[key], result) for key, result in keyed if key in before]
-    if not pairs:
-        return (other.name, "0", *(NONE,) * 5, "no question in common")
-    compared = compare([bool(a.em) for a, _ in pairs], [bool(b.em) for _, b in pairs])
-    note = unresolved(compared.difference, len(pairs))
-    return (other.name, str(len(pairs)), *compared_cells(compared), share_cell(same_answers(pairs)), note)
-
-
-def _by_kind(runs: Sequence[Run], title: str, kind: Callable[[Result], object]) -> Section:
+def _by_kind(runs: Sequence[AnyRun], title: str, kind: Callable[[Any], object]) -> Section:
     groups: dict[str, dict[int, list[bool]]] = {}
     for place, run in enumerate(runs):
         for result in run.results:
-            groups.setdefault(str(kind(result) or NOT_STATED), {}).setdefault(place, []).append(bool(result.em))
+            groups.setdefault(str(kind(result) or NOT_STATED), {}).setdefault(place, []).append(bool(result.right))
     rows, bars = [], []
     for name, by_run in sorted(groups.items()):
         means = {place: bootstrap_ci(right) for place, right in by_run.items()}
@@ -134,16 +142,16 @@ def _by_kind(runs: Sequence[Run], title: str, kind: Callable[[Result], object]) 
         rows.append((name, *cells))
         bars += [Bar(f"{name}, {runs[p].name}" if len(runs) > 1 else name, mean, p) for p, mean in means.items()]
     table = Table(("", *(run.name for run in runs)), tuple(rows))
-    return Section(title, (table, Drawing(bars_svg(bars, "exact match"))))
+    return Section(title, (table, Drawing(bars_svg(bars, runs[0].measure))))
 
 
-def _errors(runs: Sequence[Run], judged: Sequence[Sequence[Judged]]) -> Section:
-    classes = [[each.error_class for each in results] for results in judged]
+def _errors(runs: Sequence[OpenRun]) -> Section:
+    classes = [[each.error_class for each in judge(run.results)] for run in runs]
     rows = tuple((kind.value, *(str(found.count(kind)) for found in classes)) for kind in ErrorClass)
     return Section("What became of the questions", (Table(("", *(run.name for run in runs)), rows),))
 
 
-def _costs(runs: Sequence[Run]) -> Section:
+def _costs(runs: Sequence[AnyRun]) -> Section:
     rows: list[tuple[str, _Cell]] = [
         ("LM calls a question", lambda run: f"{run.summary.effort.lm_calls / run.summary.n:.1f}"),
         ("prompt tokens", lambda run: f"{run.summary.effort.prompt_tokens:,}"),
@@ -157,28 +165,43 @@ def _costs(runs: Sequence[Run]) -> Section:
     return Section("Costs", (_side_by_side(runs, rows),))
 
 
-def _published(runs: Sequence[Run]) -> Section:
+def _published(opened: Sequence[OpenRun], choices: Sequence[ChoiceRun]) -> Section:
     header = ("system", "measure", "published", "published on", "our program", "ours, on our own questions")
 
-    def row(each: Published) -> tuple[str, ...]:
-        ours = [run for run in runs if each.program and run.program == each.program]
-        values = "; ".join(f"{run.summary.em} ({run.name}: {run.data}; {run.model})" for run in ours)
-        return (each.system, each.measure, each.value, each.data, each.program or NO_PROGRAM, values or NONE)
+    def row(each: Published, ours: Sequence[str]) -> tuple[str, ...]:
+        program = each.program or NO_PROGRAM
+        return (each.system, each.measure, each.value, each.data, program, "; ".join(ours) or NONE)
+
+    def open_row(each: Published) -> tuple[str, ...]:
+        return row(each, [_ours(run, str(run.summary.em)) for run in opened if run.program == each.program])
+
+    def choice_row(each: Published) -> tuple[str, ...]:
+        ours = [run for run in choices if run.program == each.program and run.summary.set_name == each.data]
+        return row(each, [_ours(run, _percent(run)) for run in ours])
 
     return Section(
         "Published results",
         (
             "The published numbers are of other questions, and of other models and corpora, than ours: the two columns "
             f"must not be compared as if they were one. {NO_PROGRAM.capitalize()}: this package has no program of that "
-            "kind and can run nothing beside the number. A dash: no run is in this report.",
-            Table(header, tuple(map(row, SYSTEMS)), "Systems, open questions"),
-            Table(header, tuple(map(row, AGREEMENT)), "MedHopper's ablations"),
-            Table(header, tuple(map(row, CHOICE)), "Multiple choice"),
+            "kind, or no run of it can stand beside the number. A dash: no run is in this report.",
+            Table(header, tuple(map(open_row, SYSTEMS)), "Systems, open questions"),
+            Table(header, tuple(map(open_row, AGREEMENT)), "MedHopper's ablations"),
+            Table(header, tuple(map(choice_row, CHOICE)), "Multiple choice"),
         ),
     )
 
 
-def _not_right(run: Run, judged: Sequence[Judged]) -> Section:
+def _ours(run: AnyRun, value: str) -> str:
+    return f"{value} ({run.name}: {run.data}; {run.model})"
+
+
+def _percent(run: ChoiceRun) -> str:
+    share = run.summary.accuracy
+    return NONE if share is None else f"{100 * share.mean:.1f} [{100 * share.low:.1f}, {100 * share.high:.1f}]"
+
+
+def _not_right(run: OpenRun, judged: Sequence[Judged]) -> Section:
     header = ("QIDX", "question", "class", "answer", "last draft", "gold", "quoted, or the error")
     wrong = [each for each in judged if each.error_class is not ErrorClass.RIGHT]
     rows = tuple(
@@ -191,7 +214,24 @@ def _not_right(run: Run, judged: Sequence[Judged]) -> Section:
     return Section(f"Not right: {run.name}", (Table(header, rows),), folded=True)
 
 
-def _quoted(result: Result) -> str:
+def _not_chosen(run: ChoiceRun) -> Section:
+    header = ("id", "question", "chosen", "right", "quoted, or the error")
+    rows = tuple(
+        (
+            *(result.id, result.question, _option(result, result.choice), _option(result, result.gold.answer)),
+            result.error or _quoted(result),
+        )
+        for result in run.results
+        if not result.right
+    )
+    return Section(f"Not right: {run.name}", (Table(header, rows),), folded=True)
+
+
+def _option(result: ChoiceResult, letter: str | None) -> str:
+    return f"{letter}: {result.gold.options[letter]}" if letter else NONE
+
+
+def _quoted(result: Result | ChoiceResult) -> str:
     """The quote with the title of the passage that holds it; the quote may begin with that title."""
     quote = result.quote.strip(" .…")
     titles = [passage.title for passage in result.evidence if quote in f"{passage.title}: {passage.text}"]

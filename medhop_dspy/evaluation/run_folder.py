@@ -13,11 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from medhop_dspy.errors import InputError, ProgramError, SettingsError
-from medhop_dspy.evaluation.results import RESULTS, Result, ResultsFile, file_errors
+from medhop_dspy.evaluation.choices import files_of
+from medhop_dspy.evaluation.outcomes import Outcome
+from medhop_dspy.evaluation.records import ChoiceQuestion
+from medhop_dspy.evaluation.results import RESULTS, R, ResultsFile, file_errors
 from medhop_dspy.retrieval.disk import write_atomically
 
 if TYPE_CHECKING:
-    from medhop_dspy.evaluation.records import GoldQuestion
+    from medhop_dspy.evaluation.records import Question
     from medhop_dspy.pipelines.program import Program
     from medhop_dspy.settings import Settings
 
@@ -41,20 +44,21 @@ class Served:
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """A question file: its name and the hex SHA-256 of its bytes."""
+    """A question file: its name and the hex SHA-256 of its bytes; of a folder, that of the files that are read."""
 
     name: str
     sha256: str
 
     @classmethod
     def of(cls, path: Path) -> Self:
-        """The file at ``path``.
+        """The file or folder at ``path``.
 
         Raises:
             InputError: it cannot be read.
         """
         with file_errors(path):
-            return cls(path.name, hashlib.sha256(path.read_bytes()).hexdigest())
+            digests = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files_of(path)}
+        return cls(path.name or path.resolve().name, _digest(digests) if path.is_dir() else digests[path.name])
 
 
 def served_model(settings: Settings) -> Served:
@@ -113,18 +117,22 @@ def describe_run(program: Program, served: Served, data: DataFile | None) -> dic
     }
 
 
-def question_key(about: Mapping[str, Any], question: GoldQuestion) -> str:
-    """Hex SHA-256 of all that an answer depends on: QIDX, question, settings, program, index, model served."""
+def question_key(about: Mapping[str, Any], question: Question) -> str:
+    """Hex SHA-256 of all that an answer depends on: id, question, options, settings, program, index, model served."""
     run = (about["settings_digest"], about["program"], about["index_digest"], about["model"])
-    return _digest([question.id, question.text, *run])
+    options = [question.options] if isinstance(question, ChoiceQuestion) else []
+    return _digest([question.id, question.text, *options, *run])
 
 
 @contextmanager
-def open_run(folder: Path, about: Mapping[str, Any]) -> Iterator[tuple[ResultsFile, Mapping[str, Any]]]:
+def open_run(
+    folder: Path, about: Mapping[str, Any], kind: type[R]
+) -> Iterator[tuple[ResultsFile[R], Mapping[str, Any]]]:
     """Results and manifest of the run in ``folder``, for its only writer; a new manifest is written first.
 
     Raises:
-        InputError: another process writes to it, it holds results without a manifest, or a file is not of a run.
+        InputError: another process writes to it, it holds results without a manifest or of another kind, or a file is
+            not of a run.
         ProgramError: it is a run of another program, settings, index, model or question file, each named.
         DiskFullError: no space is left.
     """
@@ -144,17 +152,17 @@ def open_run(folder: Path, about: Mapping[str, Any]) -> Iterator[tuple[ResultsFi
             raise
     try:
         saved = _manifest(folder, about)
-        with closing(ResultsFile(folder / RESULTS)) as results:
+        with closing(ResultsFile(folder / RESULTS, kind)) as results:
             yield results, saved
     finally:
         lock.release()
 
 
-def check_done(results: Mapping[str, Result], questions: Iterable[GoldQuestion], about: Mapping[str, Any]) -> None:
+def check_done(results: Mapping[str, Outcome[Any]], questions: Iterable[Question], about: Mapping[str, Any]) -> None:
     """Refuse to go on where a finished question was asked in another way.
 
     Raises:
-        ProgramError: its text, or something else in its key, has changed.
+        ProgramError: its text, its options, or something else in its key, has changed.
     """
     for question in questions:
         done = results.get(question.id)
@@ -162,6 +170,8 @@ def check_done(results: Mapping[str, Result], questions: Iterable[GoldQuestion],
             continue
         if done.question != question.text:
             what = f"question: {done.question!r}, now {question.text!r}"
+        elif isinstance(question, ChoiceQuestion) and done.gold.options != question.options:
+            what = f"options: {done.gold.options!r}, now {question.options!r}"
         else:
             what = "its line is of another program, settings, index or model"
         raise ProgramError(

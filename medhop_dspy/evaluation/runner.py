@@ -1,27 +1,32 @@
-"""Evaluation runs: a program over questions with gold answers, one line a question, resumable at any moment."""
+"""Evaluation runs: a program over questions with gold answers, one line a question, resumable at any moment.
+
+The questions are all open or all multiple-choice.
+"""
 
 from __future__ import annotations
 
-import contextvars
-import itertools
-import queue
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from medhop_dspy.errors import InputError, ServerUnavailableError
-from medhop_dspy.evaluation.results import Result, ResultsFile
+from medhop_dspy.evaluation.choice_summary import ChoiceSummary, summarise_choices
+from medhop_dspy.evaluation.outcomes import AnyResult, ChoiceResult, Outcome, Q, Result
+from medhop_dspy.evaluation.records import ChoiceQuestion
+from medhop_dspy.evaluation.results import ResultsFile
 from medhop_dspy.evaluation.run_folder import DataFile, check_done, describe_run, open_run, question_key, served_model
 from medhop_dspy.evaluation.scoring import ask, beside_their_kin
-from medhop_dspy.evaluation.summary import Summary, last_summary, summarise, write_summary
+from medhop_dspy.evaluation.summary import Summary, summarise
+from medhop_dspy.evaluation.tally import last_summary, write_summary
 from medhop_dspy.rows import by_id
+from medhop_dspy.threads import in_threads
 from medhop_dspy.trace import Usage
 
 if TYPE_CHECKING:
-    from medhop_dspy.evaluation.records import GoldQuestion
+    from medhop_dspy.evaluation.records import Question
     from medhop_dspy.pipelines.program import Program
 
 Order = Literal["evidence", "file"]
@@ -29,8 +34,6 @@ Order = Literal["evidence", "file"]
 UNAVAILABLE_IN_A_ROW: Final = 3
 MOST_WORKERS: Final = 32  # by default: SGLang counts thousands of slots, and each worker also searches
 UNAVAILABLE: Final = f"{ServerUnavailableError.__name__}: "  # what the error of such a line begins with
-_Task = TypeVar("_Task")
-_Done = TypeVar("_Done")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +43,12 @@ class Progress:
     Attributes:
         total: Questions chosen.
         done: Those with a result, failed ones of this call included.
-        correct: Those that are right by lenient exact match.
+        correct: Those that are right.
         failed: Those whose program or metric failed in this call.
         asked: Questions that this call has asked so far.
         usage: Tokens of these.
         seconds: Since the first question was asked.
+        measure: What the share of right answers is called.
     """
 
     total: int
@@ -54,32 +58,38 @@ class Progress:
     asked: int = 0
     usage: Usage = field(default_factory=Usage)
     seconds: float = 0.0
+    measure: str = Result.measure
 
-    def after(self, result: Result, seconds: float) -> Progress:
+    def after(self, result: Outcome[Any], seconds: float) -> Progress:
         """The progress once ``result`` has come in."""
-        return Progress(
-            self.total,
-            self.done + 1,
-            self.correct + bool(result.em),
-            self.failed + (not result.scored),
-            self.asked + 1,
-            self.usage + result.usage,
-            seconds,
+        return replace(
+            self,
+            done=self.done + 1,
+            correct=self.correct + bool(result.right),
+            failed=self.failed + (not result.scored),
+            asked=self.asked + 1,
+            usage=self.usage + result.usage,
+            seconds=seconds,
         )
 
 
-def choose(questions: Sequence[GoldQuestion], *, limit: int | None = None, min_hops: int = 0) -> list[GoldQuestion]:
+def choose(questions: Sequence[Q], *, limit: int | None = None, min_hops: int = 0) -> list[Q]:
     """The first ``limit`` questions that need at least ``min_hops`` hops.
 
     Raises:
-        InputError: nothing is left, an id occurs twice, or ``limit`` is below 1.
+        InputError: nothing is left, an id occurs twice, or ``limit`` is below 1; there are open questions beside
+            multiple-choice ones, or some of the latter whose answer is kept back; hops are asked for where no question
+            states any.
     """
     if not questions:
         raise InputError("the question set is empty", hint="Give a file with at least one question.")
     if limit is not None and limit < 1:
         raise InputError(f"limit must be at least 1, got {limit}")
     by_id(((f"place {n}", each.id, each) for n, each in enumerate(questions, start=1)), "the question set", "QIDX")
-    chosen = [question for question in questions if question.hops >= min_hops][:limit]
+    choices = [question for question in questions if isinstance(question, ChoiceQuestion)]
+    if choices:
+        _check_choices(choices, len(questions), min_hops)
+    chosen = [each for each in questions if isinstance(each, ChoiceQuestion) or each.hops >= min_hops][:limit]
     if not chosen:
         raise InputError(
             f"none of the {len(questions)} questions has {min_hops} hops or more", hint="Lower the number of hops."
@@ -87,16 +97,33 @@ def choose(questions: Sequence[GoldQuestion], *, limit: int | None = None, min_h
     return chosen
 
 
+def _check_choices(choices: Sequence[ChoiceQuestion], questions: int, min_hops: int) -> None:
+    if len(choices) < questions:
+        raise InputError(
+            f"{len(choices)} multiple-choice questions among {questions}", hint="Run them apart from the open ones."
+        )
+    if min_hops:
+        raise InputError(
+            f"hops are to be {min_hops} or more, and multiple-choice questions state none", hint="Leave that out."
+        )
+    kept_back = [each.id for each in choices if not each.answer]
+    if kept_back:
+        raise InputError(
+            f"the answers of {len(kept_back)} of the {questions} questions are kept back, the first is {kept_back[0]}",
+            hint="Take a split with answers, or leave these questions out.",
+        )
+
+
 def evaluate(
     program: Program,
-    questions: Sequence[GoldQuestion],
+    questions: Sequence[Question],
     folder: Path | str,
     *,
     data: DataFile | None = None,
     workers: int | None = None,
     order: Order = "evidence",
     progress: Callable[[Progress], None] = lambda state: None,
-) -> Summary:
+) -> Summary | ChoiceSummary:
     """Ask every question that ``folder`` has no answer to yet; the summary of all that stands there.
 
     Call it inside :func:`medhop_dspy.session` or ``dspy.context(lm=...)``. Killed at any moment and called again, it
@@ -104,7 +131,8 @@ def evaluate(
 
     Args:
         program: An opened program.
-        questions: With gold answers, see :func:`choose`; later calls may bring more of them.
+        questions: With gold answers, see :func:`choose`; later calls may bring more of them. The options of a
+            multiple-choice question are handed over as ``options``.
         folder: Of the run, made where it is absent.
         data: The file that the questions are from; a folder takes those of one file only.
         workers: Questions asked at once; default: as many as the model server handles at once, 1 where it is silent.
@@ -112,7 +140,8 @@ def evaluate(
         progress: Called in this thread, once at the start and after every question.
 
     Raises:
-        InputError: no question, an id twice, another run writes to the folder, or a file in it is damaged.
+        InputError: as :func:`choose`; another run writes to the folder, or a file in it is damaged or of the other kind
+            of questions.
         ProgramError: the folder is of another program, settings, index, model or question file, or a finished
             question was asked in another way.
         ServerUnavailableError: the server is down, or was for three questions in a row; what was answered is kept.
@@ -124,14 +153,15 @@ def evaluate(
     served = served_model(program.settings)
     about = describe_run(program, served, data)
     folder = Path(folder)
-    with open_run(folder, about) as (file, begun):
+    kind: type[AnyResult] = ChoiceResult if isinstance(chosen[0], ChoiceQuestion) else Result
+    with open_run(folder, about, kind) as (file, begun):
         check_done(file.results, chosen, about)
         before, start = last_summary(folder)[1], time.monotonic()
 
-        def summed_up() -> Summary:
+        def summed_up() -> Summary | ChoiceSummary:
             pending = sum(question.id not in file.results for question in chosen)
             seconds = before + time.monotonic() - start
-            summary = summarise(list(file.results.values()), begun, pending=pending, wall_seconds=seconds)
+            summary = _summary(kind, list(file.results.values()), begun, pending, seconds)
             write_summary(folder, summary)
             return summary
 
@@ -143,6 +173,16 @@ def evaluate(
     return summary
 
 
+def _summary(
+    kind: type[AnyResult], results: Sequence[AnyResult], run: Mapping[str, Any], pending: int, seconds: float
+) -> Summary | ChoiceSummary:
+    if kind is ChoiceResult:
+        choices = [each for each in results if isinstance(each, ChoiceResult)]
+        return summarise_choices(choices, run, pending=pending, wall_seconds=seconds)
+    opened = [each for each in results if isinstance(each, Result)]
+    return summarise(opened, run, pending=pending, wall_seconds=seconds)
+
+
 def default_workers(slots: int) -> int:
     """Questions asked at once where nobody says how many: the server's slots, at most 32."""
     return min(max(slots, 1), MOST_WORKERS)
@@ -150,8 +190,8 @@ def default_workers(slots: int) -> int:
 
 def _ask_missing(
     program: Program,
-    chosen: Sequence[GoldQuestion],
-    file: ResultsFile,
+    chosen: Sequence[Question],
+    file: ResultsFile[AnyResult],
     about: Mapping[str, Any],
     workers: int,
     order: Order,
@@ -160,7 +200,8 @@ def _ask_missing(
     done = [file.results[each.id] for each in chosen if each.id in file.results and file.results[each.id].answered]
     answered = {result.id for result in done}
     pending = [question for question in chosen if question.id not in answered]
-    state = Progress(len(chosen), len(done), sum(bool(result.em) for result in done))
+    measure = (ChoiceResult if isinstance(chosen[0], ChoiceQuestion) else Result).measure
+    state = Progress(len(chosen), len(done), sum(bool(result.right) for result in done), measure=measure)
     progress(state)
     if not pending:
         return
@@ -181,43 +222,3 @@ def _ask_missing(
             f"{state.done - state.failed} answered, {state.failed} failed, then the model server was gone: {reason}",
             hint="Start the server and run the same command again; it goes on where it stopped.",
         )
-
-
-def in_threads(
-    work: Callable[[_Task], _Done], tasks: Iterable[_Task], workers: int, stopped: Callable[[], bool]
-) -> Iterator[_Done]:
-    """What ``work`` makes of each task, as it comes.
-
-    A task is begun only once an earlier result has been dealt with, so no work piles up behind a caller who is about
-    to stop; after ``stopped`` only what is under way still comes. Each thread runs in a copy of the caller's context,
-    where DSPy keeps the language model. The threads are daemons: an interrupted run does not wait for a slow server.
-    """
-    waiting: queue.SimpleQueue[_Task | None] = queue.SimpleQueue()
-    results: queue.SimpleQueue[tuple[_Done] | BaseException] = queue.SimpleQueue()
-
-    def run() -> None:
-        while (task := waiting.get()) is not None:
-            try:
-                results.put((work(task),))
-            except BaseException as error:  # noqa: BLE001  (raised again by whoever waits for the result)
-                results.put(error)
-
-    todo = iter(tasks)
-    under_way = 0
-    for task in itertools.islice(todo, workers):
-        waiting.put(task)
-        under_way += 1
-        threading.Thread(target=contextvars.copy_context().run, args=(run,), daemon=True).start()
-    try:
-        while under_way:
-            result = results.get()
-            if isinstance(result, BaseException):
-                raise result
-            yield result[0]
-            under_way -= 1
-            for task in itertools.islice(todo, 0 if stopped() else 1):
-                waiting.put(task)
-                under_way += 1
-    finally:
-        for _ in range(workers):
-            waiting.put(None)

@@ -12,7 +12,7 @@ from typing import Final
 from medhop_dspy.answers import normalise
 from medhop_dspy.errors import InputError
 from medhop_dspy.evaluation.exports import csv_bytes
-from medhop_dspy.evaluation.results import Result
+from medhop_dspy.evaluation.outcomes import Result
 from medhop_dspy.questions import read_questions
 from medhop_dspy.rows import by_id, csv_records, read_utf8
 

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 import dspy
 
 from medhop_dspy.errors import InputError, ServerUnavailableError
-from medhop_dspy.evaluation.candidates import Focus, copied
+from medhop_dspy.evaluation.candidates import Focus
 from medhop_dspy.evaluation.metrics import answer_metric
-from medhop_dspy.evaluation.predictor_metrics import RecordedRun, calls_of, judge
+from medhop_dspy.evaluation.predictor_metrics import RecordedRun, calls_of, judge_call
 
 if TYPE_CHECKING:
+    from medhop_dspy.evaluation.outcomes import Result
     from medhop_dspy.evaluation.records import GoldQuestion
-    from medhop_dspy.evaluation.results import Result
     from medhop_dspy.pipelines.program import Program
 
 
@@ -83,7 +84,7 @@ class Task:
 
     def view(self, *, remembered: bool = False) -> Focus:
         """A copy of the program for an optimiser; ``remembered`` answers come without a trace."""
-        return Focus(copied(self.program), self.names, self._remembered if remembered else self._asked)
+        return Focus(deepcopy(self.program), self.names, self._remembered if remembered else self._asked)
 
     def _asked(self, program: Program, question: str) -> dspy.Prediction:
         return self._guarded(lambda: program(question=question))
@@ -123,7 +124,7 @@ def bootstrap_metric(task: Task) -> Callable[..., bool]:
         right = answer_metric(example, prediction)
         if right and trace:
             run = RecordedRun(golds[example.qidx], prediction.answer, calls_of(task.program, trace))
-            trace[:] = [step for index, step in enumerate(trace) if judge(run, index).right is not False]
+            trace[:] = [step for index, step in enumerate(trace) if judge_call(run, index).right is not False]
         return right
 
     return metric
@@ -145,7 +146,7 @@ def feedback_metric(task: Task) -> Callable[..., Any]:
         run = RecordedRun(golds[example.qidx], prediction.answer, calls_of(task.program, trace or ()))
         for index, call in enumerate(run.calls):
             if call.predictor == pred_name:
-                feedback += f" In this step {judge(run, index).feedback}."
+                feedback += f" In this step {judge_call(run, index).feedback}."
         return dspy.Prediction(score=float(right), feedback=feedback)
 
     return metric

@@ -16,7 +16,7 @@ from medhop_dspy.evaluation.statistics import Interval, bootstrap_ci
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from medhop_dspy.evaluation.results import Result
+    from medhop_dspy.evaluation.outcomes import AnyResult
     from medhop_dspy.trace import CheckName
 
 # The verdict in which a check shows. Two share one; they are told apart by which of them was on.
@@ -108,7 +108,7 @@ def _contrast(signs: NDArray[np.int64], outcomes: NDArray[np.float64]) -> Interv
     return bootstrap_ci((signs @ outcomes / (len(signs) / 2)).tolist())
 
 
-def overlaps(alone: Mapping[str, Sequence[Sequence[Result]]]) -> tuple[int, dict[str, int], tuple[Overlap, ...]]:
+def overlaps(alone: Mapping[str, Sequence[Sequence[AnyResult]]]) -> tuple[int, dict[str, int], tuple[Overlap, ...]]:
     """First drafts, how many of them each check refuses, and how far the refused ones of each pair are the same.
 
     Only the first draft of a question counts: later ones depend on what was refused before. A draft is known by

@@ -11,6 +11,7 @@ from medhop_dspy import answers, signatures
 from medhop_dspy.answers import AnswerType, Strategy
 from medhop_dspy.pipelines import queries
 from medhop_dspy.pipelines.checks import Judges, hop_answer, validate
+from medhop_dspy.pipelines.conclude import choose
 from medhop_dspy.pipelines.decompose import decompose
 from medhop_dspy.pipelines.evidence import line
 from medhop_dspy.pipelines.plan import copied_phrases, sanitised_hops
@@ -19,6 +20,9 @@ from medhop_dspy.signatures import HopType
 from medhop_dspy.trace import Attempt, Hop
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from medhop_dspy.graph.retriever import GraphRetriever
     from medhop_dspy.knowledge.orphanet import Expansion, Orphanet
     from medhop_dspy.pipelines.run import Run
     from medhop_dspy.retrieval.retriever import Retriever
@@ -61,7 +65,7 @@ class MedHopper(Program):
 
     def __init__(
         self,
-        retriever: Retriever,
+        retriever: Retriever | GraphRetriever,
         settings: Settings,
         orphanet: Orphanet | None = None,
         adapter: dspy.Adapter | None = None,
@@ -80,19 +84,23 @@ class MedHopper(Program):
         self.repair_query = dspy.Predict(signatures.RepairQuery)
         self.canonicalize = dspy.Predict(signatures.Canonicalizer)
 
+    @classmethod
+    def max_lm_calls(cls, settings: Settings) -> int:
+        """See :func:`max_lm_calls`."""
+        return max_lm_calls(settings)
+
     async def _answer(self, run: Run) -> tuple[str, bool, str]:
         strategy, answer_type = await self._route(run)
         expansion = await self._expand(run, answer_type)
         await self._plan(run, strategy)
+        if run.options:
+            return await self._chosen(run, strategy, answer_type, expansion)
         repair, last = "", ("", "")
         for number in range(1 + (run.settings.max_repairs if run.settings.use_repair else 0)):
             if number:
                 repair = await self._repair(run, strategy, answer_type)
-            before = (tuple(run.shown), tuple(h.answer for h in run.hops))
             await self._resolve_hops(run, expansion, repair)
             searched = await self._search_for_draft(run, strategy, answer_type, expansion, repair)
-            if number and before == (tuple(run.shown), tuple(h.answer for h in run.hops)):
-                break  # nothing new to read: at temperature 0 the same draft would come back
             draft = await self._draft(run, answer_type)
             verdicts, quote = await validate(run, self._judges(), draft, answer_type)
             ids = tuple(p.id for p in run.shown)
@@ -101,6 +109,16 @@ class MedHopper(Program):
             if run.attempts[-1].passed:
                 return draft, True, quote
         return last[0], False, last[1]
+
+    async def _chosen(
+        self, run: Run, strategy: Strategy, answer_type: AnswerType, expansion: Expansion | None
+    ) -> tuple[str, bool, str]:
+        """One choice in place of drafts and repairs; there is nothing to check but the letter."""
+        await self._resolve_hops(run, expansion, "")
+        searched = await self._search_for_draft(run, strategy, answer_type, expansion, "")
+        letter = await choose(run, self.choose, _known(run, run.hops))
+        run.attempts.append(Attempt(0, tuple(searched), tuple(p.id for p in run.shown), letter, ()))
+        return letter, False, ""
 
     def _judges(self) -> Judges:
         return Judges(self.judge_self_reference, self.validate_type, self.judge_grounding)
@@ -208,14 +226,14 @@ class MedHopper(Program):
     async def _draft(self, run: Run, answer_type: AnswerType) -> str:
         asked = run.asked_question()
         # A question with the hops' answers put in says it all; told once more, a small model repeats them.
-        told = [] if asked != run.question else [h for h in run.hops if h.resolved]
+        told = [] if asked != run.question else run.hops
         reply = await run.ask(
             "draft",
             self.draft,
             evidence=[line(p) for p in run.shown],
             question=asked,
-            known=[f"{queries.resolve_references(h.question, run.hops)} {h.answer}" for h in told],
-            constraints=list(run.constraints),
+            known=_known(run, told),
+            constraints=[*run.constraints, *(f"not {attempt.draft}" for attempt in run.attempts if attempt.draft)],
             rule=answers.ANSWER_TYPES[answer_type].format_rule,
             answer_type=answer_type.value,
         )
@@ -250,3 +268,8 @@ class MedHopper(Program):
             if short and copied_phrases([short], draft) and answers.check_format(short, answer_type).ok is not False:
                 draft = short
         return draft
+
+
+def _known(run: Run, hops: Sequence[Hop]) -> list[str]:
+    """The answered ones of ``hops``, questions and answers."""
+    return [f"{queries.resolve_references(h.question, run.hops)} {h.answer}" for h in hops if h.resolved]

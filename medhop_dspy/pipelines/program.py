@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import dspy
 
-from medhop_dspy import saving
+from medhop_dspy import saving, signatures
 from medhop_dspy.adapter import EvidenceFirstAdapter
+from medhop_dspy.errors import SettingsError
+from medhop_dspy.graph.retriever import GraphRetriever
 from medhop_dspy.lm.engine import record_calls
-from medhop_dspy.pipelines.run import Run, checked_question, drive
+from medhop_dspy.pipelines.concurrency import drive
+from medhop_dspy.pipelines.run import Run, checked_options, checked_question
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,32 +40,55 @@ class Program(dspy.Module):
     returns a ``dspy.Prediction`` with ``answer`` (str, or None where nothing passed the checks and ``unvalidated`` is
     ``null``), ``draft``,
     ``validated``, ``strategy``, ``answer_type``, ``hops``, ``evidence`` (passages in prompt order), ``quote``,
-    ``long_answer``, ``lm_calls``, ``usage`` and ``trace``.
+    ``long_answer``, ``lm_calls``, ``usage``, ``searches`` (through a graph, if there is one) and ``trace``.
+
+    With ``options={"A": "text", ...}`` the ``answer`` is one of their letters, or None where the model names none.
+    Options are read in the last step only; no search sees them.
 
     Raises:
-        InputError: the question is blank, has no letters or more than 2,000 characters.
+        InputError: the question is blank, has no letters or more than 5,000 characters; or the options are unusable.
         ServerError: the model server is down or refused a request.
-        StoreError: the index cannot be searched.
+        StoreError: the index or the graph cannot be searched.
+        SettingsError: on construction, if ``settings.retriever`` asks for a graph and ``retriever`` has none.
     """
 
     name: ClassVar[str]
     """Key of :data:`medhop_dspy.pipelines.registry.PROGRAMS`."""
 
-    def __init__(self, retriever: Retriever, settings: Settings, adapter: dspy.Adapter | None = None) -> None:
-        super().__init__()
-        self.retriever = retriever
-        self.settings = settings
-        self.adapter = adapter or EvidenceFirstAdapter()
+    overrides: ClassVar[Mapping[str, Any]] = {}
+    """Settings that make the program what it is, whatever else is set."""
 
-    def forward(self, question: str) -> dspy.Prediction:
+    made_for: ClassVar[Literal["dense", "graph", "hybrid"]] = "dense"
+    """``settings.retriever`` where that is None."""
+
+    def __init__(
+        self, retriever: Retriever | GraphRetriever, settings: Settings, adapter: dspy.Adapter | None = None
+    ) -> None:
+        super().__init__()
+        self.settings = self.adjusted(settings)
+        self.retriever = _fitting(retriever, self.settings)
+        self.adapter = adapter or EvidenceFirstAdapter()
+        self.choose = dspy.Predict(signatures.FinalChoice)
+
+    @classmethod
+    def adjusted(cls, settings: Settings) -> Settings:
+        """``settings`` as the program uses them, and as its retriever must be opened; ``retriever`` is never None."""
+        return settings.replace(**{"retriever": settings.retriever or cls.made_for, **cls.overrides})
+
+    @classmethod
+    @abstractmethod
+    def max_lm_calls(cls, settings: Settings) -> int:
+        """An upper bound on the LM calls of one question, HTTP retries aside."""
+
+    def forward(self, question: str, options: Mapping[str, str] | None = None) -> dspy.Prediction:
         """Answer ``question``."""
         with dspy.context(adapter=self.adapter):
-            return drive(self._recorded(question, blocking=True))
+            return drive(self._recorded(question, options, blocking=True))
 
-    async def aforward(self, question: str) -> dspy.Prediction:
+    async def aforward(self, question: str, options: Mapping[str, str] | None = None) -> dspy.Prediction:
         """Answer ``question`` without blocking the event loop."""
         with dspy.context(adapter=self.adapter):
-            return await self._recorded(question, blocking=False)
+            return await self._recorded(question, options, blocking=False)
 
     def save(self, path: Path | str, **facts: Any) -> None:  # noqa: ANN401
         """Write the program as JSON; ``facts`` join its manifest (see :func:`medhop_dspy.saving.save`)."""
@@ -71,15 +98,18 @@ class Program(dspy.Module):
         """Put a saved state into this program (see :func:`medhop_dspy.saving.restore`)."""
         saving.restore(self, saving.read(path))
 
-    async def _recorded(self, question: str, *, blocking: bool) -> dspy.Prediction:
+    async def _recorded(self, question: str, options: Mapping[str, str] | None, *, blocking: bool) -> dspy.Prediction:
         with record_calls() as calls:
-            run = Run(checked_question(question), self.settings, blocking, calls)
+            run = Run(checked_question(question), self.settings, blocking, calls, checked_options(options))
             draft, validated, quote = await self._answer(run)
             return await self._prediction(run, draft, validated=validated, quote=quote)
 
     @abstractmethod
     async def _answer(self, run: Run) -> tuple[str, bool, str]:
-        """The last draft, whether it passed every check, and the sentence that supports it."""
+        """The last draft, whether it passed every check, and the sentence that supports it.
+
+        Of a question with options the draft is a letter, or empty.
+        """
 
     async def _finish(self, run: Run, draft: str) -> str:
         """The form in which ``draft`` is reported."""
@@ -87,7 +117,9 @@ class Program(dspy.Module):
 
     async def _prediction(self, run: Run, draft: str, *, validated: bool, quote: str) -> dspy.Prediction:
         reported = validated or self.settings.unvalidated == "draft"
-        answer = await self._finish(run, draft) if draft and reported else None
+        answer: str | None = draft or None
+        if not run.options:
+            answer = await self._finish(run, draft) if draft and reported else None
         trace = run.trace()
         return Answer(
             answer=answer,
@@ -101,8 +133,31 @@ class Program(dspy.Module):
             long_answer=_long_answer(answer, quote, run.shown),
             lm_calls=run.asked,
             usage=trace.usage,
+            searches=tuple(run.searches),
             trace=trace,
         )
+
+
+def _fitting(retriever: Retriever | GraphRetriever, settings: Settings) -> Retriever | GraphRetriever:
+    """``retriever`` searching as ``settings.retriever`` says."""
+    wanted = settings.retriever or "dense"
+    if isinstance(retriever, GraphRetriever):
+        if wanted == "dense":
+            return retriever.dense
+        if retriever.settings.graph_scorer != settings.graph_scorer:
+            raise SettingsError(
+                f"graph_scorer is {settings.graph_scorer!r}, the retriever was opened with "
+                f"{retriever.settings.graph_scorer!r}",
+                hint="Open the retriever with the settings of the program.",
+            )
+        return retriever if retriever.mode == wanted else retriever.in_mode(wanted)
+    if wanted != "dense":
+        raise SettingsError(
+            f"retriever is {wanted!r}, but the {type(retriever).__name__} given has no graph",
+            hint="Open it with medhop_dspy.open_retriever and the program's `adjusted` settings; `medhop graph build` "
+            "makes the graph.",
+        )
+    return retriever
 
 
 def _long_answer(answer: str | None, quote: str, evidence: Any) -> str:  # noqa: ANN401
@@ -136,5 +191,6 @@ def as_record(prediction: dspy.Prediction) -> dict[str, Any]:
         "lm_calls": prediction.lm_calls,
         "usage": asdict(prediction.usage),
         "seconds": round(trace.seconds, 3),
+        **({"searches": [asdict(s) for s in prediction.searches]} if prediction.searches else {}),
         "trace": trace.to_dict(),
     }

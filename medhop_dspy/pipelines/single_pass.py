@@ -1,17 +1,16 @@
-"""One search, one draft: the baseline that shows what hops and checks are worth."""
+"""Programs of at most one search and one answer: what hops, rounds and checks are measured against."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar, cast
 
 import dspy
 
-from medhop_dspy import answers
-from medhop_dspy.answers import AnswerType, Strategy
-from medhop_dspy.pipelines.evidence import line
-from medhop_dspy.pipelines.program import Program
-from medhop_dspy.signatures import AnswerDraft
-from medhop_dspy.trace import Attempt
+from medhop_dspy.graph.retriever import GraphRetriever
+from medhop_dspy.graph.signatures import QueryEntities
+from medhop_dspy.pipelines.conclude import Concluding
+from medhop_dspy.signatures import DirectAnswer
 
 if TYPE_CHECKING:
     from medhop_dspy.pipelines.run import Run
@@ -19,30 +18,104 @@ if TYPE_CHECKING:
     from medhop_dspy.settings import Settings
 
 
-class SinglePass(Program):
+class SinglePass(Concluding):
     """Retrieve with the question, draft once, report the draft; nothing is validated."""
 
     name = "single_pass"
+    passages: ClassVar[int | None] = None
+    """How many the model reads; None: as many as the settings say."""
 
-    def __init__(self, retriever: Retriever, settings: Settings, adapter: dspy.Adapter | None = None) -> None:
-        super().__init__(retriever, settings.replace(unvalidated="draft"), adapter)
-        self.draft = dspy.Predict(AnswerDraft)
+    @classmethod
+    def max_lm_calls(cls, settings: Settings) -> int:
+        """One answer."""
+        return 1
 
-    async def _answer(self, run: Run) -> tuple[str, bool, str]:
-        answer_type = answers.type_from_question(run.question) or AnswerType.OTHER
-        run.strategy, run.answer_type = Strategy.DIRECT.value, answer_type.value
-        evidence = [line(p) for p in await run.search(self.retriever, [run.question], run.question)]
-        reply = await run.ask(
-            "draft",
-            self.draft,
-            evidence=evidence,
-            question=run.question,
-            known=[],
-            constraints=[],
-            rule=answers.ANSWER_TYPES[answer_type].format_rule,
-            answer_type=answer_type.value,
-        )
-        draft = answers.shorten(reply.answer, answer_type) if reply else ""
-        run.attempts.append(Attempt(0, (run.question,), tuple(p.id for p in run.shown), draft, ()))
-        quote = answers.supporting_quote(draft, run.question, evidence, answer_type) if draft else None
-        return draft, False, quote.text if quote else ""
+    async def _collect(self, run: Run) -> Sequence[str]:
+        await run.search(self.retriever, [run.question], run.question, k=self.passages)
+        return [run.question]
+
+
+class ZeroShot(Concluding):
+    """The model alone: no retrieval."""
+
+    name = "zero_shot"
+    overrides: ClassVar = {**Concluding.overrides, "retriever": "dense"}
+    final = DirectAnswer
+
+    @classmethod
+    def max_lm_calls(cls, settings: Settings) -> int:
+        """One answer."""
+        return 1
+
+    async def _collect(self, run: Run) -> Sequence[str]:
+        return []
+
+
+class MedCPT(SinglePass):
+    """The one nearest passage by cosine, without reranking.
+
+    The published baseline has MedCPT's query and article encoders; here the index's own embedding model takes their
+    place, whichever it is.
+    """
+
+    name = "medcpt"
+    overrides: ClassVar = {**SinglePass.overrides, "retriever": "dense"}
+    passages = 1
+
+    def __init__(
+        self, retriever: Retriever | GraphRetriever, settings: Settings, adapter: dspy.Adapter | None = None
+    ) -> None:
+        super().__init__(retriever, settings, adapter)
+        self.retriever = self.retriever.dense.fused()
+
+
+class MedRAG(SinglePass):
+    """Several rankings of the corpus fused by reciprocal rank: BM25, dense search and the reranker's order."""
+
+    name = "medrag"
+    overrides: ClassVar = {**SinglePass.overrides, "retriever": "dense"}
+
+    def __init__(
+        self, retriever: Retriever | GraphRetriever, settings: Settings, adapter: dspy.Adapter | None = None
+    ) -> None:
+        super().__init__(retriever, settings, adapter)
+        self.retriever = self.retriever.dense.fused(dense=1, lexical=1, reranked=1)
+
+
+class GraphRAG(SinglePass):
+    """One search through the graph alone, from the entities of the question; in the order of the graph's scores.
+
+    With ``plan_by`` model, the model names the entities; by rules, they are the graph's names in the question.
+    """
+
+    def __init__(
+        self, retriever: Retriever | GraphRetriever, settings: Settings, adapter: dspy.Adapter | None = None
+    ) -> None:
+        super().__init__(retriever, settings, adapter)
+        # The overrides of every such program ask for a graph, so the retriever has one.
+        self.retriever = cast("GraphRetriever", self.retriever).ranked_by_itself()
+        self.query_entities = dspy.Predict(QueryEntities)
+
+    @classmethod
+    def max_lm_calls(cls, settings: Settings) -> int:
+        """The entities of the question where the model names them, and one answer."""
+        return 1 + (settings.plan_by == "model")
+
+    async def _collect(self, run: Run) -> Sequence[str]:
+        entities = await run.entities(self.query_entities, self.retriever, run.question)
+        await run.search(self.retriever, [run.question], run.question, entities=entities)
+        return [run.question]
+
+
+class HippoRAG(GraphRAG):
+    """Personalised PageRank from the entities of the question."""
+
+    name = "hipporag"
+    overrides: ClassVar = {**SinglePass.overrides, "retriever": "graph", "graph_scorer": "pagerank"}
+
+
+class GFMRAG(GraphRAG):
+    """The graph foundation model: a graph neural network that reads the question."""
+
+    name = "gfm_rag"
+    overrides: ClassVar = {**SinglePass.overrides, "retriever": "graph", "graph_scorer": "gfm"}

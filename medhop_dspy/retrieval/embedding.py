@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import defaultdict
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 _NORM_TOLERANCE: Final = 1e-3
 _ACCELERATOR_BATCH: Final = 64
+_NAME_BATCH: Final = 16
 
 
 class Encoder(Protocol):
@@ -50,6 +52,10 @@ class Encoder(Protocol):
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """(n, d) unit vectors of documents."""
+        ...
+
+    def embed_names(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """(n, d) unit vectors of documents of a few words each, by whatever way is fast for many of them."""
         ...
 
     def truncated(self, texts: Sequence[str]) -> int:
@@ -140,6 +146,15 @@ class Embedder:
         """
         return self._encode(texts, self._model.encode_document)
 
+    def embed_names(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Vectors of documents of a few words, otherwise as :meth:`embed`.
+
+        On a CPU, texts of the same number of tokens go in batches of a fixed size: nothing is padded, a vector does
+        not depend on which texts are beside it, and it differs from that of :meth:`embed` by rounding alone (1e-7).
+        With MiniLM on one busy core 350 names of the corpus take a second, against 55 by :meth:`embed`.
+        """
+        return self._encode(texts, self._model.encode_document, short=True)
+
     def embed_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Vectors of questions, otherwise as :meth:`embed`. The same unless the model has a prompt for queries."""
         return self._encode(texts, self._model.encode_query)
@@ -150,15 +165,31 @@ class Embedder:
         Raises:
             InputError: as :meth:`embed`.
         """
-        prompt = (self._model.prompts or {}).get("document") or ""
-        checked = [prompt + text for text in _checked(texts)]
+        checked = _checked(texts)
         if not checked:
             return 0
         with self._lock:
-            ids = self._model.tokenizer(checked, truncation=False, padding=False, verbose=False)["input_ids"]
-        return sum(len(tokens) > self.max_tokens for tokens in ids)
+            return sum(count > self.max_tokens for count in self._token_counts(checked))
 
-    def _encode(self, texts: Sequence[str], encode: Any) -> NDArray[np.float32]:  # noqa: ANN401
+    def _token_counts(self, texts: Sequence[str]) -> list[int]:
+        """Tokens of each document, special ones included; the caller has the lock."""
+        prompt = (self._model.prompts or {}).get("document") or ""
+        prompted = [prompt + text for text in texts]
+        ids = self._model.tokenizer(prompted, truncation=False, padding=False, verbose=False)["input_ids"]
+        return [len(tokens) for tokens in ids]
+
+    def _batches(self, texts: Sequence[str]) -> list[list[int]]:
+        """Numbers of the texts, in batches of equal token counts; the caller has the lock."""
+        by_count: defaultdict[int, list[int]] = defaultdict(list)
+        for number, count in enumerate(self._token_counts(texts)):
+            by_count[min(count, self.max_tokens)].append(number)
+        return [
+            numbers[start : start + _NAME_BATCH]
+            for _, numbers in sorted(by_count.items())
+            for start in range(0, len(numbers), _NAME_BATCH)
+        ]
+
+    def _encode(self, texts: Sequence[str], encode: Any, *, short: bool = False) -> NDArray[np.float32]:  # noqa: ANN401
         checked = _checked(texts)
         if not checked:
             return np.zeros((0, self.dimension), np.float32)
@@ -171,9 +202,13 @@ class Embedder:
             if self._pool is None:
                 vectors = encode_some(checked)
             else:
+                batches = self._batches(checked) if short else [[number] for number in range(len(checked))]
+                full = (_filled([checked[n] for n in batch], _NAME_BATCH if short else 1) for batch in batches)
                 # The first alone: it switches the tokenizer, which must not happen while another thread uses it.
-                first = self._pool.submit(encode_some, checked[:1]).result()
-                vectors = np.concatenate([first, *self._pool.map(encode_some, ([text] for text in checked[1:]))])
+                found = [self._pool.submit(encode_some, next(full)).result(), *self._pool.map(encode_some, full)]
+                vectors = np.empty((len(checked), self.dimension), np.float32)
+                for batch, rows in zip(batches, found, strict=True):
+                    vectors[batch] = rows[: len(batch)]
         good = np.abs(np.linalg.norm(vectors, axis=1) - 1) < _NORM_TOLERANCE  # false for NaN
         if not good.all():
             text = checked[int(np.argmin(good))]
@@ -193,6 +228,11 @@ def _checked(texts: Sequence[str]) -> list[str]:
         if not text.isprintable() and any("\ud800" <= c <= "\udfff" for c in text):
             raise InputError(f"text {i} to embed holds half of a surrogate pair, which is no character: {text[:80]!r}")
     return list(texts)
+
+
+def _filled(texts: list[str], size: int) -> list[str]:
+    """``texts``, the first of them repeated up to ``size``: the last digits depend on the size of a batch."""
+    return texts + texts[:1] * (size - len(texts))
 
 
 def single_threaded_pool() -> ThreadPoolExecutor:

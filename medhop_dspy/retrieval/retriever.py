@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, Protocol, Self
 from medhop_dspy.errors import InputError
 from medhop_dspy.retrieval.fusion import mmr, reciprocal_rank_fusion
 from medhop_dspy.retrieval.lexical import LexicalIndex
+from medhop_dspy.retrieval.rerank import NoReranker
 
 if TYPE_CHECKING:
     import numpy as np
@@ -96,11 +97,21 @@ class Retriever:
         self._reranker = reranker
         self._settings = settings
         self._weights = (1 - lexical_weight, lexical_weight)
-        self._lexical: tuple[str, LexicalIndex] | None = None  # with the digest of the passages in it
-        self._lexical_lock = threading.Lock()
+        self._fused_reranker: tuple[Reranker, float] | None = None  # whose order joins the fusion, and its weight
+        self._words = _Words(index, with_title=settings.embed_title)
 
     def __deepcopy__(self, memo: dict[int, object]) -> Self:
         """Itself: optimisers copy the modules that hold it, and clients and models are to be shared."""
+        return self
+
+    @property
+    def digest(self) -> str:
+        """What a result depends on besides the settings: the index."""
+        return self.index.digest
+
+    @property
+    def dense(self) -> Retriever:
+        """Itself: the part of any retriever that does without a graph."""
         return self
 
     def search(self, queries: Sequence[str], k: int, rerank_query: str | None = None) -> list[Passage]:
@@ -121,16 +132,30 @@ class Retriever:
         Raises:
             InputError: if no query is left, ``queries`` is one string, or ``k`` is below 1.
         """
-        if k < 1:
-            raise InputError(f"k must be at least 1, got {k}")
-        if isinstance(queries, str):
-            raise InputError(f"got the one string {queries[:80]!r}, wanted a list of strings", hint="Wrap it: [query].")
-        cleaned = list(dict.fromkeys(filter(None, (" ".join(q.split()) for q in queries))))
-        if not cleaned:
-            raise InputError(f"none of the {len(queries)} query strings holds any text", hint="Give at least one.")
-        pool = merge(self._candidates(cleaned), self._settings.pool)
-        by = " ".join((rerank_query or "").split()) or cleaned[0]
-        return self._with_neighbours(self._reranker.rank(by, pool), k)
+        wanted = checked_queries(queries, k)
+        return self.select(self.rankings(wanted), k, " ".join((rerank_query or "").split()) or wanted[0])
+
+    def rankings(self, queries: Sequence[str]) -> list[list[Passage]]:
+        """For each query string, at most ``settings.candidates`` passages, best first; the strings as they are."""
+        vectors = self._embedder.embed_queries(queries)  # (n_queries, d)
+        if self._settings.search == "mmr":
+            fetched = self.index.search(vectors, self._settings.mmr_fetch)
+            rankings = [self._spread(v, found) for v, found in zip(vectors, fetched, strict=True)]
+        else:
+            rankings = self.index.search(vectors, self._settings.candidates)
+        if not self._settings.lexical and self._fused_reranker is None:
+            return rankings
+        by_words = (
+            self._words.index().search(queries, self._settings.candidates)
+            if self._settings.lexical
+            else [[]] * len(queries)
+        )
+        return [self._fused(*parts) for parts in zip(queries, rankings, by_words, strict=True)]
+
+    def select(self, rankings: Sequence[Sequence[Passage]], k: int, rerank_query: str) -> list[Passage]:
+        """The best ``k`` passages of several rankings: merged, reranked by ``rerank_query``, with their neighbours."""
+        pool = merge(rankings, self._settings.pool)
+        return self._with_neighbours(self._reranker.rank(rerank_query, pool), k)
 
     def nearest(self, queries: Sequence[str], k: int) -> list[list[Passage]]:
         """For each query string, at most ``k`` passages by cosine similarity alone; one search for all of them."""
@@ -138,9 +163,26 @@ class Retriever:
 
     def without_neighbours(self) -> Retriever:
         """The same retriever with ``neighbours_of`` at 0: every passage stands at the rank of its own score."""
-        plain = copy(self)
-        plain._settings = self._settings.replace(neighbours_of=0)
-        return plain
+        return self._view(self._settings.replace(neighbours_of=0))
+
+    def fused(self, *, dense: float = 1.0, lexical: float = 0.0, reranked: float = 0.0) -> Retriever:
+        """The same index searched by reciprocal rank fusion alone: nothing is reranked, no neighbours are added.
+
+        Args:
+            dense: Weight of dense search, at least 0.
+            lexical: Weight of BM25's ranking, 0 to leave it out.
+            reranked: Weight of the order that the reranker gives what the other rankings found, 0 to leave it out.
+        """
+        view = self._view(self._settings.replace(neighbours_of=0, search="similarity", lexical=lexical > 0))
+        view._weights = (dense, lexical)
+        view._fused_reranker = (self._reranker, reranked) if reranked else None
+        view._reranker = NoReranker()
+        return view
+
+    def _view(self, settings: Settings) -> Retriever:
+        view = copy(self)
+        view._settings = settings
+        return view
 
     def _with_neighbours(self, ranked: list[Passage], k: int) -> list[Passage]:
         """The first ``k`` of ``ranked``, the best of them inside the text around them.
@@ -162,22 +204,14 @@ class Retriever:
         position = next((n for n, p in enumerate(document) if p.id == passage.id), 0)
         return [replace(p, score=passage.score) for p in document[max(position - 1, 0) : position + 2]] or [passage]
 
-    def _candidates(self, queries: Sequence[str]) -> list[list[Passage]]:
-        """For each query string, at most ``settings.candidates`` passages, best first."""
-        s = self._settings
-        vectors = self._embedder.embed_queries(queries)  # (n_queries, d)
-        if s.search == "mmr":
-            fetched = self.index.search(vectors, s.mmr_fetch)
-            rankings = [self._spread(v, found) for v, found in zip(vectors, fetched, strict=True)]
-        else:
-            rankings = self.index.search(vectors, s.candidates)
-        if not s.lexical:
-            return rankings
-        by_words = self._lexical_index().search(queries, s.candidates)
-        return [
-            reciprocal_rank_fusion(pair, weights=self._weights)[: s.candidates]
-            for pair in zip(rankings, by_words, strict=True)
-        ]
+    def _fused(self, query: str, by_vector: list[Passage], by_words: list[Passage]) -> list[Passage]:
+        """The rankings of one query string as one, at most ``settings.candidates`` passages."""
+        rankings, weights = [by_vector, by_words], [*self._weights]
+        if self._fused_reranker:
+            reranker, weight = self._fused_reranker
+            found = merge(rankings, self._settings.pool)
+            rankings, weights = [*rankings, reranker.rank(query, found)], [*weights, weight]
+        return reciprocal_rank_fusion(rankings, weights=weights)[: self._settings.candidates]
 
     def _spread(self, vector: NDArray[np.float32], found: list[Passage]) -> list[Passage]:
         """The candidates that maximal marginal relevance picks from ``found``, in its order."""
@@ -186,14 +220,38 @@ class Retriever:
         stored = self.index.vectors([p.id for p in found])
         return [found[i] for i in mmr(vector, stored, self._settings.candidates, self._settings.mmr_lambda)]
 
-    def _lexical_index(self) -> LexicalIndex:
-        """BM25 over the passages that the index holds now."""
-        with self._lexical_lock:
-            digest = self.index.digest
+
+class _Words:
+    """BM25 over the passages that an index holds now, built when it is first asked for; views share it."""
+
+    def __init__(self, index: PassageIndex, *, with_title: bool) -> None:
+        self._index = index
+        self._with_title = with_title
+        self._lexical: tuple[str, LexicalIndex] | None = None  # with the digest of the passages in it
+        self._lock = threading.Lock()
+
+    def index(self) -> LexicalIndex:
+        with self._lock:
+            digest = self._index.digest
             if self._lexical is None or self._lexical[0] != digest:
-                passages = self.index.all_passages()
-                self._lexical = (digest, LexicalIndex(passages, with_title=self._settings.embed_title))
+                self._lexical = (digest, LexicalIndex(self._index.all_passages(), with_title=self._with_title))
             return self._lexical[1]
+
+
+def checked_queries(queries: Sequence[str], k: int) -> list[str]:
+    """The different ``queries`` that hold text, white space made single.
+
+    Raises:
+        InputError: none is left, ``queries`` is one string, or ``k`` is below 1.
+    """
+    if k < 1:
+        raise InputError(f"k must be at least 1, got {k}")
+    if isinstance(queries, str):
+        raise InputError(f"got the one string {queries[:80]!r}, wanted a list of strings", hint="Wrap it: [query].")
+    cleaned = list(dict.fromkeys(filter(None, (" ".join(q.split()) for q in queries))))
+    if not cleaned:
+        raise InputError(f"none of the {len(queries)} query strings holds any text", hint="Give at least one.")
+    return cleaned
 
 
 def merge(rankings: Sequence[Sequence[Passage]], limit: int) -> list[Passage]:

@@ -21,15 +21,31 @@ from medhop_dspy.errors import ArtefactError, InputError, SettingsError
 from medhop_dspy.evaluation import ablations, determinism
 from medhop_dspy.evaluation.ablation_runs import Ablated, SharedParts, run_ablations
 from medhop_dspy.evaluation.ablation_table import TABLE, as_markdown, tabulate, unresolved, write_table
-from medhop_dspy.evaluation.ablations import CONFIGURATIONS, EXTRA, FACTORIAL, FULL, PAPER, VALIDATORS, choose
+from medhop_dspy.evaluation.ablations import (
+    CONFIGURATIONS,
+    EXTRA,
+    FACTORIAL,
+    FULL,
+    HYBRID_FULL,
+    HYBRID_IR,
+    PAPER,
+    VALIDATORS,
+    choose,
+)
+from medhop_dspy.evaluation.outcomes import Result
 from medhop_dspy.evaluation.published import AGREEMENT
-from medhop_dspy.evaluation.results import Result, read_results
+from medhop_dspy.evaluation.records import ChoiceQuestion
+from medhop_dspy.evaluation.results import read_results
 from medhop_dspy.evaluation.validators import effects, overlaps
+from medhop_dspy.graph import build as graph
+from medhop_dspy.graph.dictionary import DictionaryExtractor
 from medhop_dspy.pipelines.program import as_record
+from medhop_dspy.retrieval.embedding import Embedder
 from medhop_dspy.rows import csv_records, read_utf8
 from medhop_dspy.settings import PRESETS, Settings
 from medhop_dspy.trace import Attempt, Trace, Verdict
 from tests.conftest import ROOT, prompt_of
+from tests.evaluation.test_report import tables
 from tests.evaluation.worlds import QUESTIONS, reply
 from tests.lm.conftest import MODEL, completion
 from tests.pipelines.conftest import FACTS, MULTIHOP, script
@@ -46,7 +62,6 @@ WORDS = sorted({word for text in FACTS.values() for word in normalise(text).spli
 @pytest.fixture(scope="module")
 def world(tmp_path_factory):
     """Settings over a real index of 120 pages, with minute models that need no download."""
-    from medhop_dspy.retrieval.embedding import Embedder
     from medhop_dspy.retrieval.index import Index
 
     home = tmp_path_factory.mktemp("home")
@@ -66,6 +81,15 @@ def world(tmp_path_factory):
 @pytest.fixture(scope="module")
 def parts(world):
     with SharedParts(world.replace(orphanet=ROOT / "data" / "orphanet")) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def graph_parts(world):
+    """Parts with a graph over the pages of the world."""
+    with SharedParts(world) as opened:
+        index = opened.build("medhopper", world).retriever.index
+        graph.build(world.graph_folder, index, Embedder.from_settings(world), DictionaryExtractor(NAMES))
         yield opened
 
 
@@ -151,7 +175,20 @@ SCENARIOS = {
     "gene_candidates": ((1,), GENES, GENE_HOP, TABLES),
     "unvalidated": (("null", "draft"), MULTIHOP, NEVER, {"use_repair": False}),
 }  # fmt: skip
-OVERRIDES = {(name, value) for each in CONFIGURATIONS.values() for name, value in each.overrides.items()}
+OVERRIDES = {
+    (name, value)
+    for each in CONFIGURATIONS.values()
+    if each.program == "medhopper"
+    for name, value in each.overrides.items()
+}
+NAMES = {"Marfan syndrome": "disease", "FBN1": "gene", "FBN2": "gene", "connective tissue": "anatomy"}
+ROUNDS = {
+    "Break the question": '{"questions": ["Which gene is mutated in Marfan syndrome?"]}',
+    "Ask only for what": [f'{{"questions": ["What does FBN1 do in tissue {n}?"]}}' for n in range(1, 9)],
+    "Name the": '{"entities": ["FBN1"]}',
+    "Answer the question from the evidence in a few": "FBN1",
+    "Answer the question from what is known": "15",
+}
 
 
 def scripted(changes):
@@ -170,6 +207,20 @@ def test_every_override_changes_what_is_asked_searched_or_reported(name, value, 
         settings = world.replace(**{**base, name: each})
         seen.append(observe(parts.build("medhopper", settings), *scripted_lm(scripted(changes)), question))
     assert seen[0] != seen[1]
+
+
+def test_every_configuration_of_hybrid_ir_searches_or_asks_in_another_way(world, graph_parts, scripted_lm):
+    seen = {}
+    for each in HYBRID_IR:
+        program = graph_parts.build(each.program, each.apply(world.replace(hop_evidence=6)))
+        lm, engine = scripted_lm(scripted(ROUNDS))
+        with dspy.context(lm=lm):
+            record = as_record(program(question=MULTIHOP))
+        assert len(record["hops"]) == each.overrides["rounds"], each.name
+        found = [search["graph_used"] for search in record.get("searches", ())]
+        assert found == ([] if each.overrides["retriever"] == "dense" else [True] * each.overrides["rounds"])
+        seen[each.name] = [prompt_of(request) for request in engine.requests]
+    assert len({json.dumps(prompts) for prompts in seen.values()}) == len(HYBRID_IR) == 15
 
 
 @pytest.mark.parametrize("kind", ["exact", "hnsw"])
@@ -256,8 +307,12 @@ def test_overrides_are_validated_again():
 def test_choosing():
     assert [each.name for each in choose(["lexical", "hnsw", "lexical"])] == [FULL, "lexical", "hnsw"]
     assert choose(["paper"]) == list(PAPER)
-    assert len(choose(["all"])) == len(PAPER) + len(EXTRA)
+    assert len(choose(["all"])) == len(CONFIGURATIONS) == len(PAPER) + len(EXTRA) + len(FACTORIAL) + len(HYBRID_IR)
     assert len(choose(["factorial"])) == 17
+    hybrid = [each.name for each in choose(["hybrid_ir"])]
+    assert len(hybrid) == 15 and hybrid[0] == HYBRID_FULL
+    assert [each.name for each in choose(["hybrid_ir_dense_T1"])] == [HYBRID_FULL, "hybrid_ir_dense_T1"]
+    assert choose(["hybrid_ir_dense_T1", "lexical"])[0].name == FULL
     with pytest.raises(InputError, match="unknown configuration 'fool'"):
         choose(["fool"])
     with pytest.raises(InputError, match="no configuration"):
@@ -351,6 +406,24 @@ def test_seeds_are_different(run, seeds):
 def result(name, answer, right, **fields):
     gold = replace(QUESTIONS[0], id=name)
     return Result(gold, "k", "answered", answer=answer, draft=answer or "", em=right, lm_calls=3, seconds=2.0, **fields)
+
+
+def test_hybrid_ir_on_multiple_choice_is_compared_with_all_of_it(world, graph_parts, scripted_lm, tmp_path):
+    """The model is right if it has been told what only the second round asks for."""
+    choice = {"Choose the option": lambda request: "A" if "in tissue" in prompt_of(request) else "B"}
+    questions = [ChoiceQuestion(str(n), MULTIHOP, {"A": "15", "B": "21"}, "A", "", "MedQA") for n in range(2)]
+    ablated, skipped = run_ablations(
+        choose(["hybrid_ir_hybrid_T1"]), [42], questions, tmp_path / "runs", world,
+        build=graph_parts.build, make_lm=lambda settings: scripted_lm(scripted(ROUNDS | choice))[0], watch=unwatched,
+    )  # fmt: skip
+    assert not skipped and [each.configuration.name for each in ablated] == [HYBRID_FULL, "hybrid_ir_hybrid_T1"]
+    ablation = tabulate(ablated, skipped, [42], 0.0, "mcq.jsonl")
+    assert (ablation.measure, ablation.failed) == ("accuracy", 0)
+    assert [row.em.mean for row in ablation.rows] == [1.0, 0.0] and ablation.rows[1].against_full.lost == 2
+    text = as_markdown(ablation)
+    assert f"difference: less that of {HYBRID_FULL}" in text and "accuracy: share of questions whose right" in text
+    rounds = tables([tmp_path / "runs" / each.configuration.name / "seed-42" for each in ablated])
+    assert {"T = 1", "T = 3"} < rounds["Rounds: hybrid_ir on questions without a file", 0]["hybrid"].keys()
 
 
 def failed(name):

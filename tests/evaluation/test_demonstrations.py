@@ -7,7 +7,7 @@ from medhop_dspy import saving
 from medhop_dspy.errors import ProgramError
 from medhop_dspy.evaluation.demonstrations import check_demos, predictor_examples, tidy_demos
 from medhop_dspy.evaluation.predictor_metrics import PredictorCall, RecordedRun
-from medhop_dspy.evaluation.records import GoldQuestion
+from medhop_dspy.evaluation.records import ChoiceQuestion, GoldQuestion
 from tests.evaluation.compile_world import QUESTIONS, program
 
 FIELDS = {"question": "Q?", "known": [], "constraints": [], "rule": "r", "answer_type": "gene", "answer": "FBN1"}
@@ -62,3 +62,4 @@ def test_a_program_compiled_on_a_test_question_is_refused(tmp_path):
     with pytest.raises(ProgramError, match="it was compiled on test question 7"):
         check_demos(saving.read(tmp_path / "p.json"), QUESTIONS)
     check_demos(saving.read(tmp_path / "p.json"), QUESTIONS[:5])
+    check_demos(saving.read(tmp_path / "p.json"), [ChoiceQuestion("7", "Which?", {"A": "x", "B": "y"}, "A")])

@@ -11,8 +11,8 @@ import time
 
 import pytest
 
-from medhop_dspy.evaluation.results import read_results
-from medhop_dspy.evaluation.summary import SUMMARY
+from medhop_dspy.evaluation.results import read_choice_results, read_results
+from medhop_dspy.evaluation.tally import SUMMARY
 from tests.conftest import ROOT
 from tests.lm.conftest import MODEL, Remote, completion
 from tests.pipelines.conftest import FACTS
@@ -106,3 +106,22 @@ def test_ended_from_outside_and_resumed(world, data, make_remote, tmp_path):
     assert "Not a medical device." in output
     assert errors.startswith("1/3 EM 1.000 (1 of 1)")
     assert [result.id for result in read_results(tmp_path / "run")] == ["0", "1", "2"]
+
+
+def test_multiple_choice_and_no_choice(world, make_remote, tmp_path):
+    remote = make_remote()
+    remote.replies = [completion("B"), completion("none of them"), completion("A")]
+    rows = [{"question": QUESTION["Question"], "options": {"A": "FBN2", "B": "FBN1"}, "answer_idx": "B"}] * 3
+    data = tmp_path / "mcq.jsonl"
+    data.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    server = ["--set", f"lm_url={remote.url}", "--set", f"lm_model={MODEL}"]
+    command = ["single_pass", "--data", data, "--out", tmp_path / "run", *world, *server]
+    code, output, errors = finished(start(*command, home=tmp_path))
+    assert code == 0, errors
+    assert "accuracy               0.333 [0.000, 1.000] (1 of 3)" in output and "1 of 3" in output
+    assert "no choice              1 of 3" in output and "exact match" not in output
+    assert "Not a medical device." in output and errors.startswith("0/3 \n")
+    assert [(result.choice, result.right) for result in read_choice_results(tmp_path / "run")] == [
+        ("B", True), (None, False), ("A", False),
+    ]  # fmt: skip
+    assert all("FBN2" in body["messages"][-1]["content"] for body in remote.bodies)

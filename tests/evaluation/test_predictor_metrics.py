@@ -5,7 +5,7 @@ import pytest
 
 from medhop_dspy.answers import AnswerType, Strategy
 from medhop_dspy.evaluation.demonstrations import predictor_examples
-from medhop_dspy.evaluation.predictor_metrics import METRICS, PredictorCall, RecordedRun, bridges, calls_of, judge
+from medhop_dspy.evaluation.predictor_metrics import METRICS, PredictorCall, RecordedRun, bridges, calls_of, judge_call
 from medhop_dspy.evaluation.records import GoldQuestion
 from medhop_dspy.pipelines.medhopper import MedHopper
 from tests.evaluation.compile_world import SETTINGS
@@ -77,14 +77,14 @@ CASES = [
 @pytest.mark.parametrize(("predictor", "calls", "right"), CASES)
 def test_a_call_is_judged(predictor, calls, right):
     index = next(i for i, each in enumerate(calls) if each.predictor == predictor)
-    judgement = judge(RecordedRun(GOLD, "15", tuple(calls)), index)
+    judgement = judge_call(RecordedRun(GOLD, "15", tuple(calls)), index)
     assert judgement.right is right and judgement.feedback
 
 
 @pytest.mark.parametrize(("short", "right"), [("15", True), ("5", False)])
 def test_a_shortened_answer_is_judged(short, right):
     shortening = PredictorCall("canonicalize", {"answer": "it is chromosome 15"}, {"short_answer": short})
-    assert judge(RecordedRun(GOLD, None, (shortening,)), 0).right is right
+    assert judge_call(RecordedRun(GOLD, None, (shortening,)), 0).right is right
 
 
 def test_every_metric_has_a_case():
@@ -94,7 +94,7 @@ def test_every_metric_has_a_case():
 def test_without_gold_fields_nothing_is_judged():
     bare = GoldQuestion("1", MULTIHOP, "15")
     calls = (call("route", strategy="direct"), hop("FBN2"), call("gate_rare_disease", rare="no"))
-    assert [judge(RecordedRun(bare, None, calls), i).right for i in range(3)] == [None, None, None]
+    assert [judge_call(RecordedRun(bare, None, calls), i).right for i in range(3)] == [None, None, None]
 
 
 def test_the_way_leads_over_what_the_question_does_not_name():
@@ -119,14 +119,14 @@ def run_of(scripted_lm):
 def test_a_run_is_recorded_call_by_call(run_of):
     run, trace, made = run_of()
     assert {"plan_hops", "answer_hop", "draft"} <= {each.predictor for each in run.calls}
-    assert run.right and all(judge(run, i).right is not False for i in range(len(run.calls)))
+    assert run.right and all(judge_call(run, i).right is not False for i in range(len(run.calls)))
     copy = made.deepcopy()
     assert calls_of(copy, trace) == run.calls, "a copy's predictors are known by their fields"
 
 
 def test_a_wrong_step_of_a_right_answer_is_seen(run_of):
     run, _, _ = run_of({"Answer the question from the evidence with one": "FBN2"})
-    wrong = {each.predictor for i, each in enumerate(run.calls) if judge(run, i).right is False}
+    wrong = {each.predictor for i, each in enumerate(run.calls) if judge_call(run, i).right is False}
     assert run.right and wrong == {"plan_hops", "answer_hop"}
 
 

@@ -13,22 +13,23 @@ from typer.testing import CliRunner
 
 from medhop_dspy.cli.report import report as command
 from medhop_dspy.errors import InputError
-from medhop_dspy.evaluation.charts import Bar, bars_svg
+from medhop_dspy.evaluation.charts import Bar, Line, bars_svg, lines_svg
 from medhop_dspy.evaluation.documents import Drawing, Section, Table, html_page, markdown, markdown_table
 from medhop_dspy.evaluation.published import AGREEMENT, CHOICE, NO_PROGRAM, SYSTEMS
+from medhop_dspy.evaluation.records import ChoiceQuestion
 from medhop_dspy.evaluation.report import report
 from medhop_dspy.evaluation.report_runs import read_runs
 from medhop_dspy.evaluation.run_folder import MANIFEST, DataFile
 from medhop_dspy.evaluation.runner import evaluate
 from medhop_dspy.evaluation.statistics import Interval, bootstrap_ci
-from medhop_dspy.evaluation.summary import SUMMARY
+from medhop_dspy.evaluation.tally import SUMMARY
 from medhop_dspy.lm.failures import LMUnavailableError
 from medhop_dspy.pipelines.registry import PROGRAMS
 from medhop_dspy.pipelines.single_pass import SinglePass
 from medhop_dspy.settings import Settings
 from medhop_dspy.trace import Passage
 from tests.conftest import prompt_of
-from tests.evaluation.worlds import QUESTIONS, program, reply
+from tests.evaluation.worlds import CHOICES, QUESTIONS, Chooser, program, reply
 from tests.pipelines.conftest import PASSAGES, LexicalRetriever
 
 HOSTILE = [
@@ -122,17 +123,97 @@ def test_published_numbers_have_a_column_and_a_label_of_their_own(run):
     for n in range(3):
         for row in found["Published results", n].values():
             assert row["published on"] and row["ours, on our own questions"] == "-"
-    assert [row["our program"] for row in open_questions.values()] == ["medhopper", *[NO_PROGRAM] * 3]
-    assert all(not each.program or each.program in PROGRAMS for each in (*SYSTEMS, *AGREEMENT, *CHOICE))
+    ours = [row["our program"] for row in open_questions.values()]
+    assert ours == ["medhopper", "decomp_rag", "zero_shot", NO_PROGRAM]
+    assert {each.program for each in (*SYSTEMS, *AGREEMENT, *CHOICE)} <= {"", *PROGRAMS}
     assert "Not in this package: this package has no program" in markdown("", report(read_runs([run("other")])))
+
+
+def chosen(run, name, letters=None, program_name="single_pass", **settings):
+    """A run of multiple choice; ``letters`` gives other choices by id."""
+    inner = program(**settings)
+    made = Chooser(inner, {q.text: (letters or {}).get(q.id, q.answer) for q in CHOICES})
+    return renamed(run(name, None, CHOICES, made), program_name)
+
+
+def renamed(folder, program_name):
+    manifest = json.loads((folder / MANIFEST).read_text())
+    manifest["program"]["name"] = program_name
+    (folder / MANIFEST).write_text(json.dumps(manifest))
+    return folder
+
+
+def test_runs_of_multiple_choice_stand_in_a_table_of_their_own(run):
+    folders = [
+        chosen(run, "base", {"c1": "A", "c2": None}),
+        chosen(run, "other", {"c4": "B"}, "hybrid_ir"),
+        run("open"),
+    ]
+    found = tables(folders)
+    rows = found["Multiple choice: test.jsonl", 0]
+    assert rows.keys() == {"base", "other"}
+    assert rows["base"]["accuracy"] == f"{bootstrap_ci([False, False, True, True])} (2)"
+    assert (rows["base"]["no choice"], rows["base"]["difference"], rows["base"]["LM calls"]) == ("1", "-", "1.0")
+    assert (rows["other"]["program"], rows["other"]["against single_pass: n"]) == ("hybrid_ir", "4")
+    assert rows["other"]["difference"].startswith("+0.250")
+    assert (rows["other"]["gained"], rows["other"]["lost"], rows["other"]["p"]) == ("2", "1", "1.000")
+    assert rows["other"]["same answers"] == "25.0%" and rows["other"]["note"] == "not resolved at n = 4"
+    assert found["By set or subject", 0]["anatomy"] == {
+        "": "anatomy", "base": "1.000 [1.000, 1.000] of 2", "other": "0.500 [0.000, 1.000] of 2",
+    }  # fmt: skip
+    assert found["Measures", 0]["exact match"].keys() == {"", "open"}
+    assert set(found["Against base", 0]) == {"other"}
+    assert found["Not right: base", 0]["c1"] == {
+        "id": "c1", "question": CHOICES[0].text, "chosen": "A: FBN2", "right": "B: FBN1",
+        "quoted, or the error": found["Not right: base", 0]["c1"]["quoted, or the error"],
+    }  # fmt: skip
+    assert found["Not right: base", 0]["c2"]["chosen"] == "-"
+
+
+def test_accuracy_stands_beside_the_published_one_of_the_same_set(run):
+    folder = renamed(run("ours", None, CHOICES[:2], Chooser(program(), {q.text: "A" for q in CHOICES})), "hybrid_ir")
+    rows = [part for section in report(read_runs([folder])) if section.title == "Published results"
+            for part in section.parts if isinstance(part, Table)][2].rows  # fmt: skip
+    ours = {(row[0], row[3]): row[-1] for row in rows}
+    assert ours.pop(("Hybrid-IR, Llama-3-8B", "MedQA")) == "50.0 [0.0, 100.0] (ours: test.jsonl, n = 2; scripted/model)"
+    assert set(ours.values()) == {"-"}
+
+
+def test_programs_over_one_file_stand_in_one_table(run):
+    folders = [run("base", {"1": "FBN2"}), renamed(run("other"), "medhopper")]
+    elsewhere = run("elsewhere", None, QUESTIONS[1:])
+    manifest = json.loads((elsewhere / MANIFEST).read_text())
+    (elsewhere / MANIFEST).write_text(json.dumps(manifest | {"data": {"name": "dev.jsonl", "sha256": "0"}}))
+    found = tables([*folders, elsewhere])
+    assert [title for title, _ in found if title.startswith("Programs:")] == ["Programs: test.jsonl"]
+    rows = found["Programs: test.jsonl", 0]
+    assert rows["base"]["EM"] == f"{bootstrap_ci([False, True, True, True])} (3)"
+    assert rows["base"]["recall@1, 5, 10, 20"] == "1.000, 1.000, 1.000, 1.000"
+    assert (rows["base"]["tokens"], rows["base"]["against single_pass: n"]) == ("0", "-")
+    assert (rows["other"]["gained"], rows["other"]["lost"], rows["other"]["p"]) == ("1", "0", "1.000")
+
+
+def test_rounds_are_drawn_for_each_retriever(run):
+    runs = [(f"{name}-{t}", t, name, right) for name in ("graph", "hybrid") for t, right in ((1, "A"), (3, "B"))]
+    folders = [chosen(run, name, {"c1": right}, "hybrid_ir", rounds=t) for name, t, _, right in runs]
+    for folder, (_, _, retriever, _) in zip(folders, runs, strict=True):
+        manifest = json.loads((folder / MANIFEST).read_text())
+        manifest["settings"]["retriever"] = retriever
+        (folder / MANIFEST).write_text(json.dumps(manifest))
+    found = tables(folders)
+    assert found["Rounds: hybrid_ir on test.jsonl", 0]["graph"] == {
+        "retriever": "graph",
+        "T = 1": str(bootstrap_ci([False, True, True, True])),
+        "T = 3": "1.000 [1.000, 1.000]",
+    }
+    page = html_page("", report(read_runs(folders)))
+    assert page.count("<polyline") == 2 and "accuracy against rounds T" in page
+    assert not any(title.startswith("Rounds") for title, _ in tables(folders[:1]))
 
 
 def test_our_run_stands_beside_its_kind_with_its_own_label(run, tmp_path):
     folder = run("base")
-    manifest = json.loads((folder / MANIFEST).read_text())
-    manifest["program"]["name"] = "medhopper"
-    (folder / MANIFEST).write_text(json.dumps(manifest))
-    rows = tables([folder])["Published results", 0]
+    rows = tables([renamed(folder, "medhopper")])["Published results", 0]
     ours = rows["MedHopper, Qwen2.5-7B"]["ours, on our own questions"]
     assert ours == "1.000 [1.000, 1.000] (base: test.jsonl, n = 4; scripted/model)"
     assert rows["DecompRAG"]["ours, on our own questions"] == "-"
@@ -185,6 +266,17 @@ def test_answers_titles_and_run_names_are_shown_and_never_run(run, tmp_path, hos
     assert "Not a medical device" in page and "Not a medical device" in text.read_text()
 
 
+@pytest.mark.parametrize("hostile", HOSTILE[:5])
+def test_options_and_sets_are_shown_and_never_run(run, hostile):
+    question = ChoiceQuestion("1", QUESTIONS[0].text, {"A": hostile, "B": "x"}, "B", "", hostile)
+    folder = run("mcq", None, [question], Chooser(program(), {question.text: "A"}))
+    page = html_page("", report(read_runs([folder])))
+    parsed = Tags()
+    parsed.feed(page)
+    assert {tag for tag, _ in parsed.tags} <= OURS
+    assert f"A: {hostile}" in parsed.text and page.count("<script") == 0
+
+
 @pytest.mark.parametrize("text", HOSTILE)
 def test_every_cell_is_one_cell_in_markdown_and_encodes(text):
     rows = markdown_table(Table(("a", "b"), ((text, "2\n3"),))).splitlines()
@@ -226,9 +318,25 @@ def test_a_long_label_is_cut():
     assert f"{'x' * 31}…" in drawn and "x" * 32 not in drawn
 
 
-def test_no_bars():
+def test_nothing_to_draw():
     with pytest.raises(InputError, match="no bars"):
         bars_svg([], "EM")
+    for lines in ([], [Line("a", ())]):
+        with pytest.raises(InputError, match="no lines, or of one without a point"):
+            lines_svg(lines, "T", "EM")
+
+
+def test_lines_are_drawn_to_scale():
+    points = ((1, Interval(0.5, 0.25, 0.75)), (3, Interval(1, 1, 1)))
+    drawn = ElementTree.fromstring(lines_svg([Line("<b>", points), Line("a", points[:1])], "rounds T", "EM"))
+    space = "{http://www.w3.org/2000/svg}"
+    first, second = drawn.iter(f"{space}polyline")
+    (x1, y1), (x2, y2) = (map(float, point.split(",")) for point in first.get("points").split())
+    assert (y1, y2) == (145, 30) and x1 < x2  # 0 lies at 260, 1 at 30
+    assert first.get("stroke") != second.get("stroke")
+    intervals = [line for line in drawn.iter(f"{space}line") if line.get("stroke") == first.get("stroke")]
+    assert [float(intervals[0].get(name)) for name in ("y1", "y2")] == [202.5, 87.5]
+    assert {"<b>", "a", "1", "3", "0.2", "rounds T", "EM"} <= {text.text for text in drawn.iter(f"{space}text")}
 
 
 # ---------------------------------------------------------------- reading runs

@@ -21,11 +21,13 @@ from medhop_dspy.errors import InputError, ProgramError, ReplyError, ServerUnava
 from medhop_dspy.evaluation.metrics import answer_metric
 from medhop_dspy.evaluation.records import GoldQuestion
 from medhop_dspy.evaluation.report_runs import read_runs
-from medhop_dspy.evaluation.results import RESULTS, encode, read_results
+from medhop_dspy.evaluation.results import RESULTS, read_results
 from medhop_dspy.evaluation.run_folder import MANIFEST, DataFile
 from medhop_dspy.evaluation.runner import MOST_WORKERS, choose, default_workers, evaluate
 from medhop_dspy.evaluation.scoring import RECALL_AT, beside_their_kin
-from medhop_dspy.evaluation.summary import SUMMARY
+from medhop_dspy.evaluation.summary import Share
+from medhop_dspy.evaluation.tally import SUMMARY
+from medhop_dspy.journal import encode
 from medhop_dspy.lm.connect import connect
 from medhop_dspy.lm.failures import LMUnavailableError
 from medhop_dspy.pipelines.program import as_record
@@ -84,6 +86,13 @@ def test_a_line_has_question_gold_prediction_and_scores(run, tmp_path):
     assert (first["gold_in_evidence"], first["article_in_evidence"]) == (True, True)
     assert first["recall"] == {"1": True, "5": True, "10": True, "20": True}
     assert (summary.n, summary.answered, summary.correct, summary.exit_code) == (4, 4, 4, 0)
+
+
+@pytest.mark.parametrize("overrides", [{"pool": 10}, {"candidates": 12}])
+def test_recall_is_not_told_of_ranks_that_the_settings_cannot_reach(run, tmp_path, overrides):
+    summary, _ = run(program(**overrides))
+    assert lines(tmp_path / "run")[0]["recall"].keys() == {"1", "5", "10"}
+    assert (summary.recall[10].n, summary.recall[20]) == (3, Share(0, None))
 
 
 def test_yes_and_no_are_not_looked_for_in_passages(run, tmp_path):

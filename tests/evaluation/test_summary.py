@@ -12,10 +12,13 @@ from rich.console import Console
 from medhop_dspy.answers import AnswerType, Strategy
 from medhop_dspy.errors import InputError
 from medhop_dspy.evaluation import live
+from medhop_dspy.evaluation.outcomes import Result, gold_fields
 from medhop_dspy.evaluation.records import GoldQuestion
-from medhop_dspy.evaluation.results import RESULTS, Result, ResultsFile, encode, gold_fields, read_results
+from medhop_dspy.evaluation.results import RESULTS, ResultsFile, read_results
 from medhop_dspy.evaluation.runner import Progress
-from medhop_dspy.evaluation.summary import SUMMARY, Group, Share, last_summary, summarise, table, write_summary
+from medhop_dspy.evaluation.summary import Group, Share, summarise
+from medhop_dspy.evaluation.tally import SUMMARY, last_summary, table, write_summary
+from medhop_dspy.journal import encode
 from medhop_dspy.trace import Failure, LMCall, Trace, Usage
 
 GENE = GoldQuestion("1", "Which gene?", "FBN1", ("MFS1",), AnswerType.GENE, Strategy.MULTIHOP, 2, ("A", "B"))
@@ -140,7 +143,7 @@ def test_a_line_of_an_older_version_has_defaults_and_keeps_what_is_unknown():
 
 @pytest.mark.parametrize("answer", ["Ω", "a\u2028b", "half \ud800", "line\nbreak", "NA"])
 def test_any_answer_is_one_line_and_comes_back(tmp_path, answer):
-    file = ResultsFile(tmp_path / RESULTS)
+    file = ResultsFile(tmp_path / RESULTS, Result)
     file.append(line(answer=answer))
     file.append(line("2"))
     file.close()
@@ -150,7 +153,7 @@ def test_any_answer_is_one_line_and_comes_back(tmp_path, answer):
 
 @pytest.mark.parametrize("value", [float("nan"), object()])
 def test_what_json_cannot_hold_is_not_written(tmp_path, value):
-    file = ResultsFile(tmp_path / RESULTS)
+    file = ResultsFile(tmp_path / RESULTS, Result)
     with pytest.raises((TypeError, ValueError)):
         file.append(line(f1=value))
     file.close()
@@ -158,7 +161,7 @@ def test_what_json_cannot_hold_is_not_written(tmp_path, value):
 
 
 def test_a_line_that_does_not_fit_on_the_disk_leaves_no_part(tmp_path):
-    file = ResultsFile(tmp_path / RESULTS)
+    file = ResultsFile(tmp_path / RESULTS, Result)
     file.append(line())
     size = (tmp_path / RESULTS).stat().st_size
     before = resource.getrlimit(resource.RLIMIT_FSIZE)

@@ -5,7 +5,7 @@ import json
 import dspy
 
 from medhop_dspy.answers import AnswerType, Strategy
-from medhop_dspy.evaluation.records import GoldQuestion
+from medhop_dspy.evaluation.records import ChoiceQuestion, GoldQuestion
 from medhop_dspy.evaluation.results import RESULTS
 from medhop_dspy.pipelines.program import Program
 from medhop_dspy.pipelines.single_pass import SinglePass
@@ -24,6 +24,13 @@ QUESTIONS = [
     for name, (text, gold, kind, title) in ANSWERS.items()
 ]
 
+CHOICES = [
+    ChoiceQuestion("c1", ANSWERS["1"][0], {"A": "FBN2", "B": "FBN1", "C": "CFTR"}, "B", "", "MedQA"),
+    ChoiceQuestion("c2", ANSWERS["2"][0], {"A": "5", "B": "15"}, "A", "", "MedQA"),
+    ChoiceQuestion("c3", ANSWERS["3"][0], {"A": "6 hours", "B": "36 hours"}, "B", "", "anatomy"),
+    ChoiceQuestion("c4", ANSWERS["4"][0], {"A": "yes", "B": "no", "C": "maybe"}, "A", "An abstract.", "anatomy"),
+]
+
 
 def reply(request):
     """The gold answer of the question in the prompt."""
@@ -32,7 +39,7 @@ def reply(request):
 
 
 def program(**overrides):
-    return SinglePass(LexicalRetriever(), Settings(evidence=3, hop_evidence=2, pool=10).replace(**overrides))
+    return SinglePass(LexicalRetriever(), Settings(evidence=3, hop_evidence=2, pool=20).replace(**overrides))
 
 
 def lines(folder):
@@ -54,3 +61,27 @@ class Broken(Program):
         if isinstance(fault, Exception):
             raise fault
         return dspy.Prediction(**fault) if fault else self.inner(question=question)
+
+
+class Chooser(Program):
+    """A program that searches and asks the model like ``inner``, and then chooses as it is told.
+
+    ``letters`` gives a letter, anything else, or an exception by the question's text; ``asked`` holds the calls.
+    """
+
+    name = "single_pass"
+
+    def __init__(self, inner, letters):
+        super().__init__(inner.retriever, inner.settings)
+        self.inner = inner
+        self.letters = letters
+        self.asked = []
+
+    def forward(self, question, options=None):
+        self.asked.append((question, options))
+        letter = self.letters[question]
+        if isinstance(letter, Exception):
+            raise letter
+        prediction = self.inner(question=question)
+        prediction.answer = letter
+        return prediction

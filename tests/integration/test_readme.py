@@ -44,7 +44,7 @@ def test_python(code, environment, tmp_path):
     assert run([sys.executable, "-c", code], environment, tmp_path).strip()
 
 
-@pytest.mark.parametrize("script", SCRIPTS, ids=["commands", "evaluating"])
+@pytest.mark.parametrize("script", SCRIPTS, ids=["commands", "graph", "evaluating"])
 def test_commands(script, environment, tmp_path):
     assert run(["sh", "-ec", script], environment, tmp_path).strip()
 

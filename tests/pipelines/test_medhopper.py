@@ -152,10 +152,16 @@ def test_what_is_reported_when_nothing_passes(ask, unvalidated, answer):
     assert result.draft == "fibrillin gene region nine"
 
 
-def test_a_repair_that_finds_nothing_new_ends_the_loop(ask):
-    result, _ = ask("Is metformin injected under the skin?", {"Does the evidence support": '"no"'}, evidence=8)
-    assert not result.validated
-    assert len(result.trace.attempts) < 4
+def test_a_draft_after_a_repair_is_told_what_was_refused(ask):
+    """Where the new search brings nothing new, the same prompt would bring the same draft."""
+
+    def draft(request):
+        return "Chromosome 15" if "not fibrillin gene region nine" in prompt_of(request) else "fibrillin gene region nine"
+
+    changes = {**hop_script("FBN1"), "Answer the question from the evidence. Give": draft}
+    result, engine = ask(MULTIHOP, changes, evidence=8)
+    assert [a.draft for a in result.trace.attempts] == ["fibrillin gene region nine", "Chromosome 15"]
+    assert result.validated
 
 
 def test_constraints_are_searched_only_if_copied(ask):

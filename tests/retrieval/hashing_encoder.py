@@ -30,6 +30,9 @@ class HashingEncoder:
         vectors = np.array([self._vector(text) for text in texts], np.float64).reshape(-1, self.dimension)
         return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
 
+    def embed_names(self, texts: Sequence[str]) -> np.ndarray:
+        return self.embed(texts)
+
     def truncated(self, texts: Sequence[str]) -> int:
         return sum(len(text.split()) > self.max_tokens for text in texts)
 

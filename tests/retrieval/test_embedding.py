@@ -52,9 +52,30 @@ def test_a_vector_does_not_depend_on_the_texts_beside_it(embedder: Embedder) -> 
     np.testing.assert_array_equal(embedder.embed(TEXTS[::-1])[::-1], together)
 
 
+NAMES = [f"{letter * (1 + n % 5)} {n % 7}" for n, letter in enumerate("abcdefghijklmnopqrstuvwxyz" * 3)]
+
+
+def test_names_in_batches_have_the_vectors_that_they_have_alone(embedder: Embedder) -> None:
+    together = embedder.embed_names(NAMES)
+    np.testing.assert_allclose(together, embedder.embed(NAMES), atol=1e-6)
+    assert len({len(name) for name in NAMES}) > 1  # batches of several lengths, put back in order
+
+
+def test_names_do_not_depend_on_the_names_beside_them(embedder: Embedder) -> None:
+    together = embedder.embed_names(NAMES)
+    np.testing.assert_array_equal(embedder.embed_names(NAMES[::-1])[::-1], together)
+    for start in (0, 5, 40):
+        np.testing.assert_array_equal(embedder.embed_names(NAMES[start : start + 3]), together[start : start + 3])
+
+
+def test_names_longer_than_the_model_reads_are_cut(embedder: Embedder) -> None:
+    long = ["ab " * 100, "ab " * 200]
+    np.testing.assert_allclose(embedder.embed_names(long), embedder.embed(long), atol=1e-6)
+
+
 def test_nothing_gives_no_rows(embedder: Embedder) -> None:
     assert embedder.embed([]).shape == (0, 32)
-    assert embedder.embed_queries([]).shape == (0, 32)
+    assert embedder.embed_queries([]).shape == embedder.embed_names([]).shape == (0, 32)
     assert embedder.truncated([]) == 0
 
 

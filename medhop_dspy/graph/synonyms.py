@@ -1,0 +1,69 @@
+"""Synonym edges of the knowledge graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from medhop_dspy.graph.index import SYNONYM, sparse_rows
+from medhop_dspy.graph.names import numbered_siblings
+from medhop_dspy.graph.neighbours import similar_pairs
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from scipy.sparse import csr_array
+
+    from medhop_dspy.graph.resolve import Resolved
+
+
+def synonyms(
+    resolved: Resolved,
+    vectors: NDArray[np.float32],
+    floor: float,
+    progress: Callable[[int], object] = lambda done: None,
+) -> NDArray[np.int64]:
+    """Pairs of entities whose names mean the same.
+
+    They are not joined further: a chain of near names leads far from where it began. Numbered siblings never are
+    synonyms, nor entities of one name, which stayed apart because their types differ.
+
+    Args:
+        resolved: The entities.
+        vectors: (n_entities, d) unit vectors of their names.
+        floor: Cosine, above 0 to 1, from which names mean the same; 0.85 in the paper.
+        progress: Called with the number of entities done.
+
+    Returns:
+        (n, 2) int64, the smaller number first, sorted.
+    """
+    pairs, _ = similar_pairs(vectors, floor, progress)
+    keys, names = resolved.keys, resolved.names
+    kept = [
+        (one, other)
+        for one, other in pairs.tolist()
+        if keys[one] != keys[other] and not numbered_siblings(names[one], names[other])
+    ]
+    return np.array(kept, np.int64).reshape(-1, 2)
+
+
+def with_synonyms(resolved: Resolved, pairs: NDArray[np.int64]) -> tuple[NDArray[np.int64], csr_array]:
+    """Triples and synonyms together.
+
+    Args:
+        resolved: The triples; a passage may have said a synonym in words.
+        pairs: (n, 2) as of :func:`synonyms`.
+
+    Returns:
+        (n_edges, 3) sorted edges, each once, and the (n_edges, n_passages) passages that say so.
+    """
+    from scipy.sparse import vstack
+
+    relation = resolved.relations.index(SYNONYM)
+    said = set(map(tuple, resolved.edges[resolved.edges[:, 1] == relation][:, [0, 2]].tolist()))
+    new = [(head, relation, tail) for head, tail in pairs.tolist() if (head, tail) not in said]
+    edges = np.concatenate([resolved.edges, np.array(new, np.int64).reshape(-1, 3)])
+    unsaid = sparse_rows(np.zeros(len(new) + 1, np.int64), np.zeros(0, np.int64), resolved.support.shape[1])
+    order = np.lexsort((edges[:, 2], edges[:, 1], edges[:, 0]))
+    return edges[order], vstack([resolved.support, unsaid], format="csr")[order]

@@ -155,12 +155,14 @@ def test_what_is_reported_when_nothing_passes(ask, unvalidated, answer):
 def test_a_draft_after_a_repair_is_told_what_was_refused(ask):
     """Where the new search brings nothing new, the same prompt would bring the same draft."""
 
+    refused = "fibrillin gene region nine"
+
     def draft(request):
-        return "Chromosome 15" if "not fibrillin gene region nine" in prompt_of(request) else "fibrillin gene region nine"
+        return "Chromosome 15" if f"not {refused}" in prompt_of(request) else refused
 
     changes = {**hop_script("FBN1"), "Answer the question from the evidence. Give": draft}
-    result, engine = ask(MULTIHOP, changes, evidence=8)
-    assert [a.draft for a in result.trace.attempts] == ["fibrillin gene region nine", "Chromosome 15"]
+    result, _ = ask(MULTIHOP, changes, evidence=8)
+    assert [a.draft for a in result.trace.attempts] == [refused, "Chromosome 15"]
     assert result.validated
 
 

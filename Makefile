@@ -12,7 +12,7 @@ TORCH ?= torch==2.13.0
 
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: install demo test fix clean
+.PHONY: install demo test checks model-tests other-tests fix clean
 
 install: $(VENV)/.installed
 
@@ -37,10 +37,21 @@ demo: install $(FACTS)
 test: install $(FACTS)
 	$(BIN)/medhop models fetch
 	$(BIN)/medhop models fetch smollm2-135m-instruct-q4_1
+	$(MAKE) --no-print-directory --jobs=2 --keep-going --output-sync=target model-tests other-tests checks
+
+# Parts of `make test`, two at a time: where one waits for a process, a disk or a clock, the other computes. All are
+# run, whichever of them fails, and what each of them prints is shown in one piece.
+checks: install
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
-	$(BIN)/pytest
+
+# Without the cache, which two pytests would write at once.
+model-tests: install
+	$(BIN)/pytest -m lm -p no:cacheprovider
+
+other-tests: install
+	$(BIN)/pytest -m 'not lm'
 
 fix: install
 	$(BIN)/ruff check --fix

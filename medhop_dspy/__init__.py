@@ -21,7 +21,6 @@ _PUBLIC = {
     "Trace": "medhop_dspy.trace",
     "connect": "medhop_dspy.lm.connect",
     "load": "medhop_dspy.runtime",
-    "max_lm_calls": "medhop_dspy.pipelines.medhopper",
     "model_server": "medhop_dspy.lm.serve",
     "open_retriever": "medhop_dspy.runtime",
     "session": "medhop_dspy.runtime",

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 _log = logging.getLogger(__name__)
+_BLANK: Final = b"\0 \t\r\n"
 
 
 class Journal:
@@ -34,26 +35,37 @@ class Journal:
         self._sync = sync
         self._file = path.open("ab", buffering=0)
         try:
-            self._found = path.read_bytes()
+            start, end = _last_line(path)
         except BaseException:
             self._file.close()
             raise
+        size = whole(end)
+        self._whole = start + size  # bytes of the file without a last line that is cut
+        self._cut = len(end) - size
+        self._open_end = size > 0 and end[size - 1 : size] != b"\n"
 
     @property
-    def lines(self) -> list[bytes]:
-        """What stood in the file when it was opened, without a last line that is cut; to be read before mending."""
-        return self._found[: whole(self._found)].split(b"\n")
+    def lines(self) -> Iterator[bytes]:
+        """What stood in the file when it was opened, without a last line that is cut and without the newlines.
+
+        To be read before the first :meth:`append`; one line at a time is in memory.
+        """
+        left = self._whole
+        with self._path.open("rb") as stream:
+            for line in stream:
+                if left <= 0:
+                    return
+                yield line[:left].removesuffix(b"\n")
+                left -= len(line)
 
     def mend(self) -> None:
         """Cut off a last line that is not whole, and end the file with a newline."""
-        size = whole(self._found)
-        if size < len(self._found):
-            cut = len(self._found) - size
-            _log.warning("%s: the last line was cut by a crash; its %d bytes are dropped", self._path, cut)
-            os.ftruncate(self._file.fileno(), size)
-        if size and self._found[size - 1 : size] != b"\n":
+        if self._cut:
+            _log.warning("%s: the last line was cut by a crash; its %d bytes are dropped", self._path, self._cut)
+            os.ftruncate(self._file.fileno(), self._whole)
+        if self._open_end:
             self.append(b"\n")
-        self._found = b""
+        self._cut, self._open_end = 0, False
 
     def append(self, line: bytes) -> None:
         """Add ``line``, which ends in a newline; of one that does not fit on the disk, no part stays."""
@@ -89,10 +101,23 @@ def encode(line: Mapping[str, Any]) -> bytes:
 
 def whole(data: bytes) -> int:
     """How many bytes are left without a last line that is cut, and without the zeros that a power failure leaves."""
-    end = len(data.rstrip(b"\0 \t\r\n"))
+    end = len(data.rstrip(_BLANK))
     start = data.rfind(b"\n", 0, end) + 1
     try:
         json.loads(data[start:end] or b"{}")
     except (ValueError, RecursionError):
         return start
     return end if b"\0" in data[end:] else len(data)
+
+
+def _last_line(path: Path) -> tuple[int, bytes]:
+    """Where the last line that is not blank begins, and everything from there to the end of the file."""
+    start = offset = 0
+    end: list[bytes] = []
+    with path.open("rb") as stream:
+        for line in stream:
+            if line.strip(_BLANK):
+                start, end = offset, []
+            end.append(line)
+            offset += len(line)
+    return start, b"".join(end)

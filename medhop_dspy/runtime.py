@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -88,9 +88,7 @@ def load(
 
     document = saving.read(path)
     settings = settings or saving.saved_settings(document)
-    program = _build(document["medhop"]["program"], settings, retriever)
-    saving.restore(program, document)
-    return program
+    return _build(document["medhop"]["program"], settings, retriever, document)
 
 
 @contextmanager
@@ -127,9 +125,26 @@ def session(program: str | Path = "medhopper", settings: Settings | None = None,
         yield ready
 
 
-def _build(name: str, settings: Settings, retriever: Retriever | GraphRetriever | None = None) -> Program:
-    """A new program with all that it needs; ``retriever`` is opened as the program asks where there is none."""
+def _build(
+    name: str,
+    settings: Settings,
+    retriever: Retriever | GraphRetriever | None = None,
+    document: dict[str, Any] | None = None,
+) -> Program:
+    """A program with all that it needs: new, or in the state of a saved ``document``.
+
+    Where no ``retriever`` is given, it is opened as the program asks, and closed where the program cannot be made.
+    """
+    from medhop_dspy import saving
     from medhop_dspy.pipelines.registry import build, program_class
 
     adjusted = program_class(name).adjusted(settings)  # a wrong name is told before anything is opened
-    return build(name, retriever or open_retriever(adjusted), adjusted, open_orphanet(adjusted))
+    with ExitStack() as opened:
+        if retriever is None:
+            retriever = open_retriever(adjusted)
+            opened.callback(retriever.index.close)
+        program = build(name, retriever, adjusted, open_orphanet(adjusted))
+        if document is not None:
+            saving.restore(program, document)
+        opened.pop_all()
+    return program

@@ -94,11 +94,10 @@ def read(path: Path | str) -> dict[str, Any]:
     except ValueError as error:
         raise ProgramError(f"program {path} is not JSON: {error}") from error
     about: Any = document.get("medhop") if isinstance(document, dict) else None
-    parts = (document.get("state"), about.get("settings"), about.get("predictors")) if isinstance(about, dict) else ()
-    if not parts or not all(isinstance(part, dict) for part in parts):
+    if isinstance(about, dict) and about.get("format", FORMAT) != FORMAT:
+        raise ProgramError(f"program {path} has format {about['format']}, this version reads {FORMAT}")
+    if not isinstance(about, dict) or not _is_whole(about, document.get("state")):
         raise ProgramError(f"{path} is not a saved medhop program", hint="Save programs with program.save(path).")
-    if about.get("format") != FORMAT:
-        raise ProgramError(f"program {path} has format {about.get('format')}, this version reads {FORMAT}")
     return document
 
 
@@ -142,6 +141,18 @@ def restore(program: Program, document: dict[str, Any]) -> None:
         if name in _PACKAGES and version != importlib.metadata.version(name):
             _log.info("program saved with %s %s, running %s", name, version, importlib.metadata.version(name))
     program.load_state({name: {**predictor, "lm": None} for name, predictor in state.items()})
+
+
+def _is_whole(about: dict[str, Any], state: Any) -> bool:  # noqa: ANN401
+    """Whether manifest and state are of the form that the rest of this module relies on."""
+    tables: tuple[Any, ...] = (state, about.get("predictors"))
+    return (
+        about.get("format") == FORMAT
+        and isinstance(about.get("program"), str)
+        and isinstance(about.get("index_digest"), str | None)
+        and all(isinstance(each, dict) for each in (about.get("settings"), about.get("versions", {}), *tables))
+        and all(isinstance(entry, dict) for table in tables for entry in table.values())
+    )
 
 
 @contextmanager

@@ -161,7 +161,7 @@ class Settings(BaseModel):
     )
     graph_scorer: Literal["pagerank", "gfm"] = Field("pagerank", description="What scores the graph's entities.")
     damping: float = Field(0.5, gt=0, lt=1, description="Damping of personalised PageRank.")
-    top_entities: int = Field(20, ge=1, le=1000, description="Best entities that score documents.")
+    top_entities: int = Field(20, ge=1, le=1000, description="Best entities that score passages, for gfm.")
     link_floor: float = Field(0.8, ge=0, le=1, description="Cosine below which a query entity links to nothing.")
 
     # Program
@@ -264,6 +264,11 @@ class Settings(BaseModel):
     def graph_folder(self) -> Path:
         """Where the knowledge graph is: ``graph``, or the default folder."""
         return self.graph or self.home / "graph"
+
+    @property
+    def gfm_folder(self) -> Path:
+        """Where the weights of the scorer ``gfm`` are: ``gfm_model``, or ``gfm`` in the graph's folder."""
+        return self.gfm_model or self.graph_folder / "gfm"
 
     @property
     def base_url(self) -> str:

@@ -7,10 +7,30 @@ import itertools
 import queue
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from typing import TypeVar
+from functools import cached_property
+from typing import Any, TypeVar
 
 _Task = TypeVar("_Task")
 _Done = TypeVar("_Done")
+_Made = TypeVar("_Made")
+
+
+def made_once(make: Callable[[Any], _Made]) -> cached_property[_Made]:
+    """A cached property that is made once, however many threads ask for it first.
+
+    From Python 3.12 on, ``functools.cached_property`` has no lock of its own.
+    """
+    lock, name = threading.RLock(), make.__name__
+
+    def get(instance: Any) -> _Made:  # noqa: ANN401
+        with lock:
+            if name not in vars(instance):
+                vars(instance)[name] = make(instance)
+            made: _Made = vars(instance)[name]
+            return made
+
+    get.__doc__ = make.__doc__
+    return cached_property(get)
 
 
 def in_threads(

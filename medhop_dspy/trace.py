@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 CheckName = Literal["format", "self_reference", "type", "grounding", "quote"]
@@ -136,8 +136,25 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
+class SearchRecord:
+    """One search through the knowledge graph.
+
+    Attributes:
+        queries: The query strings.
+        entities: Names that it started from in the graph.
+        graph_used: False where the graph had nothing to start from, so that the vector index served alone.
+        passage_ids: What was found, best first.
+    """
+
+    queries: tuple[str, ...]
+    entities: tuple[str, ...]
+    graph_used: bool
+    passage_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Trace:
-    """Everything that happened to one question, in order."""
+    """Everything that happened to one question, in order. ``searches`` are those through a graph."""
 
     question: str
     strategy: str = ""
@@ -147,7 +164,8 @@ class Trace:
     hops: tuple[Hop, ...] = ()
     attempts: tuple[Attempt, ...] = ()
     calls: tuple[LMCall, ...] = ()
-    failures: tuple[Failure, ...] = field(default=())
+    failures: tuple[Failure, ...] = ()
+    searches: tuple[SearchRecord, ...] = ()
     seconds: float = 0.0
 
     @property
@@ -182,5 +200,9 @@ class Trace:
             ),
             calls=tuple(LMCall(**{**c, "usage": Usage(**c["usage"])}) for c in state["calls"]),
             failures=tuple(Failure(**f) for f in state["failures"]),
+            searches=tuple(
+                SearchRecord(tuple(s["queries"]), tuple(s["entities"]), s["graph_used"], tuple(s["passage_ids"]))
+                for s in state.get("searches", ())  # older records have none
+            ),
             seconds=state["seconds"],
         )

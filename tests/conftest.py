@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import importlib.util
+import io
 import os
+import sys
+from functools import cache
 from pathlib import Path
 
 import dspy
 import pytest
+import typer
 from dspy.lm15 import Message, Request, Response, TextPart, Usage
+
+from medhop_dspy.cli import run
 
 ROOT = Path(__file__).parent.parent
 # Real data that is not part of this repository; tests that need it skip where it is absent.
@@ -66,6 +73,36 @@ def scripted_lm():
         return lm, engine
 
     return make
+
+
+@cache
+def script_app(name: str) -> typer.Typer:
+    """The command line of ``programs/NAME.py``."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / "programs" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.app
+
+
+@pytest.fixture
+def in_process(monkeypatch, capsys):
+    """``in_process(app, *arguments, home=...)`` -> (exit code, stdout, stderr), for what ends with an error.
+
+    As a process of its own would be run: in the folder of the repository, with nothing on standard input.
+    """
+
+    def ended(app, *arguments, home):
+        for name in [name for name in os.environ if name.startswith("MEDHOP_")]:
+            monkeypatch.delenv(name)
+        monkeypatch.setenv("MEDHOP_HOME", str(home))
+        monkeypatch.chdir(ROOT)
+        monkeypatch.setattr(sys, "argv", ["the-command", *map(str, arguments)])
+        monkeypatch.setattr(sys, "stdin", io.StringIO())
+        with pytest.raises(SystemExit) as left:
+            run(app, "the-command")
+        return left.value.code, *capsys.readouterr()
+
+    return ended
 
 
 @pytest.fixture(scope="session")

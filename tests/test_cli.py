@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import subprocess
 import sys
 import time
@@ -17,8 +18,9 @@ from medhop_dspy.cli.options import program_settings
 from medhop_dspy.cli.progress import StepReporter
 from medhop_dspy.graph import signatures as graph_signatures
 from medhop_dspy.pipelines.single_pass import SinglePass
+from medhop_dspy.retrieval.manifest import EncoderRecord, Manifest, Recipe
 from medhop_dspy.settings import Settings
-from tests.conftest import ROOT
+from tests.conftest import ROOT, script_app
 from tests.pipelines.conftest import LexicalRetriever
 
 MEDHOP = str(Path(sys.executable).parent / "medhop")
@@ -33,13 +35,18 @@ def medhop(*arguments, home, stdin=None, **environment):
 
 
 def test_help_starts_fast():
-    subprocess.run([MEDHOP, "--help"], capture_output=True, check=True)
+    """In seconds of the processor, which do not depend on what else the machine does."""
+
+    def spent():
+        children = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return children.ru_utime + children.ru_stime
+
     times = []
-    for _ in range(5):
-        start = time.perf_counter()
+    for _ in range(6):  # the first one reads the files from the disk
+        start = spent()
         subprocess.run([MEDHOP, "--help"], capture_output=True, check=True)
-        times.append(time.perf_counter() - start)
-    assert min(times) < 0.5
+        times.append(spent() - start)
+    assert 0 < min(times) < 0.5
 
 
 COMMANDS = [
@@ -71,46 +78,38 @@ FAULTS = {
     "no artefact": (["models", "verify"], 6, "is missing"),
     "unknown artefact": (["models", "fetch", "gpt-9"], 6, "gpt-9"),
     "no corpus": (["index", "build", "no/such/folder"], 6, "medhop models fetch"),
+    "no index": (["index", "info"], 5, "there is no index in"),
     "no graph": (["graph", "info"], 5, "there is no graph in"),
 }
 
 
 @pytest.mark.parametrize(("arguments", "code", "message"), FAULTS.values(), ids=FAULTS)
-def test_an_expected_error_is_one_message_and_its_exit_code(arguments, code, message, tmp_path):
-    done = medhop(*arguments, home=tmp_path, stdin="")
-    assert done.returncode == code, done.stderr
-    assert message in done.stderr
-    assert "Traceback" not in done.stderr + done.stdout
-    assert done.stdout == ""
+def test_an_expected_error_is_one_message_and_its_exit_code(arguments, code, message, tmp_path, in_process):
+    ended, output, errors = in_process(app, *arguments, home=tmp_path)
+    assert (ended, output) == (code, ""), errors
+    assert errors.count("the-command: ") == 1 and message in errors
+
+
+def test_as_a_process_an_expected_error_is_one_message_and_its_exit_code(tmp_path):
+    done = medhop("ask", home=tmp_path, stdin="")
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", "medhop: standard input holds no question\n")
 
 
 @pytest.mark.parametrize(
-    "command",
+    ("name", "arguments"),
     [
-        [MEDHOP, "ask", "Q?", "--program"],
-        [sys.executable, "programs/evaluate.py", "--data", "data/dev.jsonl", "--out", "run"],
-        [
-            sys.executable,
-            "programs/compile.py",
-            "--data",
-            "data/dev.jsonl",
-            "--out",
-            "x.json",
-            "--optimizer",
-            "labeled",
-        ],
+        ("medhop", ["ask", "Q?", "--program"]),
+        ("evaluate", ["--data", "data/dev.jsonl", "--out", "run"]),
+        ("compile", ["--data", "data/dev.jsonl", "--out", "x.json", "--optimizer", "labeled"]),
     ],
-    ids=["ask", "evaluate", "compile"],
 )
-def test_a_preset_for_a_saved_program_is_refused(command, tmp_path):
+def test_a_preset_for_a_saved_program_is_refused(name, arguments, tmp_path, in_process):
     saved = tmp_path / "p.json"
     SinglePass(LexicalRetriever(), Settings()).save(saved)
-    env = {k: v for k, v in os.environ.items() if not k.startswith("MEDHOP_")} | {"MEDHOP_HOME": str(tmp_path)}
-    done = subprocess.run(
-        [*command, str(saved), "--preset", "paper"],
-        capture_output=True, text=True, check=False, env=env, cwd=ROOT, timeout=120,
-    )  # fmt: skip
-    assert done.returncode == 2 and "brings its own settings, --preset paper cannot change them" in done.stderr, done
+    command = app if name == "medhop" else script_app(name)
+    ended, output, errors = in_process(command, *arguments, saved, "--preset", "paper", home=tmp_path)
+    assert (ended, output) == (2, "")
+    assert "brings its own settings, --preset paper cannot change them" in errors
 
 
 def test_a_preset_from_the_environment_gives_way_to_a_saved_program(tmp_path, monkeypatch):
@@ -119,6 +118,21 @@ def test_a_preset_from_the_environment_gives_way_to_a_saved_program(tmp_path, mo
     monkeypatch.setenv("MEDHOP_PRESET", "paper")
     settings = program_settings(str(saved), "paper", None, ["port=7777"])
     assert (settings.evidence, settings.preset, settings.port) == (5, "local", 7777)
+
+
+@pytest.mark.parametrize(("state", "told"), [("building", True), ("updating", True), ("complete", False)])
+def test_index_info_needs_no_model_and_tells_what_is_not_complete(state, told, tmp_path):
+    recipe = Recipe(EncoderRecord("m", "r", "d", 3), 512, 32, embed_title=True)
+    made = Manifest(state, "1.5", recipe, documents=2, chunks=7, corpus_digest="c")
+    (tmp_path / "manifest.json").write_text(made.to_json())
+    places = ["--set", f"index={tmp_path}", "--set", f"home={tmp_path / 'empty'}"]
+    done = CliRunner().invoke(app, ["index", "info", *places])
+    assert done.exit_code == 0, done.exception
+    head, brace, rest = done.stdout.partition("{")
+    assert json.loads(brace + rest) == json.loads(made.to_json())
+    lines = dict(line.split(maxsplit=1) for line in head.splitlines())
+    assert (lines["location"], lines["digest"]) == (str(tmp_path), made.digest)
+    assert lines.get("state") == (f"{state}, not complete" if told else None)
 
 
 def test_settings_as_json_and_from_the_environment(tmp_path):

@@ -17,7 +17,7 @@ def path(tmp_path):
 
 def reopened(path) -> list[bytes]:
     journal = Journal(path)
-    lines = journal.lines
+    lines = list(journal.lines)
     journal.mend()
     journal.close()
     return lines
@@ -44,6 +44,8 @@ def test_lines_come_back_in_order(path, sync):
         (b'{"n": 0}\n\0\0\0\0', [0]),
         (b'{"n": 0}\n{"n"\0\0', [0]),
         (b'{"n": 0}\nno JSON\n{"n": 1}\n', [0, None, 1]),
+        (b'\n\n{"n": 0}\n\n\n', [0]),
+        (b"\0\0\0", []),
     ],
 )
 def test_what_a_crash_has_cut_goes_and_the_next_line_stands_alone(path, stored, lines):

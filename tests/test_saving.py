@@ -14,6 +14,7 @@ from medhop_dspy.adapter import EvidenceFirstAdapter
 from medhop_dspy.errors import DiskFullError, ProgramError
 from medhop_dspy.pipelines.medhopper import MedHopper
 from medhop_dspy.pipelines.single_pass import SinglePass
+from medhop_dspy.runtime import load
 from medhop_dspy.settings import Settings
 from medhop_dspy.signatures import HopType, PlannedHop
 from tests.conftest import ROOT
@@ -156,6 +157,11 @@ def test_a_mismatch_is_named_and_nothing_is_changed(saved, change, message):
             b'{"medhop": {"format": 99, "settings": {}, "predictors": {}}, "state": {}}',
             "has format 99, this version reads 1",
         ),
+        (
+            "p.json",
+            b'{"medhop": {"settings": {}, "predictors": {}, "program": "medhopper"}, "state": {}}',
+            "not a saved",
+        ),
     ],
 )
 def test_files_that_are_no_saved_program(tmp_path, name, content, message):
@@ -163,6 +169,30 @@ def test_files_that_are_no_saved_program(tmp_path, name, content, message):
         (tmp_path / name).write_bytes(content)
     with pytest.raises(ProgramError, match=message):
         program().load(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda d: d["medhop"].pop("program"),
+        lambda d: d["medhop"].update(program=["medhopper"]),
+        lambda d: d["medhop"].update(program=7),
+        lambda d: d["medhop"].update(settings=[]),
+        lambda d: d["medhop"].update(versions=["dspy"]),
+        lambda d: d["medhop"].update(index_digest=7),
+        lambda d: d["medhop"]["predictors"].update(draft=["evidence"]),
+        lambda d: d["medhop"].update(predictors="draft"),
+        lambda d: d["state"].update(draft="Say it."),
+        lambda d: d["state"].update(draft=None),
+        lambda d: d.pop("state"),
+    ],
+)
+def test_a_manifest_of_another_form_is_no_saved_program(saved, change):
+    edit(saved, change)
+    with pytest.raises(ProgramError, match="is not a saved medhop program"):
+        program().load(saved)
+    with pytest.raises(ProgramError, match="is not a saved medhop program"):
+        load(saved)
 
 
 def test_only_json_is_written(tmp_path):

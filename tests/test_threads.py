@@ -3,10 +3,11 @@
 import contextvars
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from medhop_dspy.threads import in_threads
+from medhop_dspy.threads import in_threads, made_once
 
 
 @pytest.mark.parametrize("workers", [1, 3, 50])
@@ -58,3 +59,50 @@ def test_threads_see_the_context_of_the_caller():
     name = contextvars.ContextVar("name", default="none")
     name.set("caller's")
     assert list(in_threads(lambda _: name.get(), range(4), 2)) == ["caller's"] * 4
+
+
+class Slow:
+    """Something that takes a while to make, and counts how often that is."""
+
+    def __init__(self):
+        self.made = []
+
+    @made_once
+    def parts(self):
+        """What it is made of."""
+        self.made.append("parts")
+        time.sleep(0.05)
+        return list(self.inner)
+
+    @made_once
+    def inner(self):
+        self.made.append("inner")
+        return [len(self.made)]
+
+
+def test_a_property_is_made_once_however_many_threads_ask():
+    one, other = Slow(), Slow()
+    together = threading.Barrier(4, timeout=20)
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda thing: (together.wait(), thing.parts)[1], [one, one, one, other]))
+    assert one.made == other.made == ["parts", "inner"]
+    assert all(each is one.parts for each in found[:3]) and found[3] is other.parts is not one.parts
+    assert one.parts == [2]
+    assert Slow.parts.__doc__ == "What it is made of."
+
+
+def test_what_could_not_be_made_is_tried_again():
+    class Late:
+        ready = False
+
+        @made_once
+        def value(self):
+            if not self.ready:
+                raise LookupError
+            return 7
+
+    late = Late()
+    with pytest.raises(LookupError):
+        late.value  # noqa: B018
+    late.ready = True
+    assert late.value == 7

@@ -1,8 +1,9 @@
 """Records: sums, states, JSON round trip."""
 
 import json
+from dataclasses import replace
 
-from medhop_dspy.trace import Attempt, Failure, Hop, LMCall, Trace, Usage, Verdict
+from medhop_dspy.trace import Attempt, Failure, Hop, LMCall, SearchRecord, Trace, Usage, Verdict
 
 TRACE = Trace(
     question="Q? U+2028:\u2028 é",
@@ -20,12 +21,19 @@ TRACE = Trace(
     ),
     calls=(LMCall(Usage(10, 4, 2), 0.5, "stop"), LMCall(Usage(), 1.0, "", "ServerError: x")),
     failures=(Failure("plan", "not JSON"),),
+    searches=(SearchRecord(("q", "r"), ("FBN1",), True, ("d#0",)), SearchRecord(("s",), (), False, ())),
     seconds=1.5,
 )
 
 
 def test_json_round_trip_is_lossless():
     assert Trace.from_dict(json.loads(json.dumps(TRACE.to_dict()))) == TRACE
+
+
+def test_a_record_of_before_there_were_graphs_is_read():
+    state = TRACE.to_dict()
+    del state["searches"]
+    assert Trace.from_dict(state) == replace(TRACE, searches=())
 
 
 def test_usage_adds_up():

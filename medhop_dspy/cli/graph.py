@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -39,9 +40,9 @@ def build(
     limit: Annotated[
         int | None, typer.Option(min=1, help="Only the first passages, in the order of their ids.")
     ] = None,
-    synonyms: Annotated[float, typer.Option(help="Cosine from which two names are synonyms.")] = 0.85,
-    neighbours: Annotated[int, typer.Option(min=0, help="Similar passages that a passage is linked to.")] = 5,
-    similarity: Annotated[float, typer.Option(help="Cosine from which two passages are similar.")] = 0.6,
+    synonyms: Annotated[float | None, typer.Option(help="Cosine from which two names are synonyms.")] = None,
+    neighbours: Annotated[int | None, typer.Option(min=0, help="Similar passages that a passage is linked to.")] = None,
+    similarity: Annotated[float | None, typer.Option(help="Cosine from which two passages are similar.")] = None,
     preset: Preset = None,
     settings_file: SettingsFile = None,
     override: Override = None,
@@ -53,7 +54,8 @@ def build(
     from medhop_dspy.graph import build as building
     from medhop_dspy.graph.manifest import GraphRecipe
 
-    recipe = GraphRecipe(synonyms, neighbours, similarity, limit)
+    given = {"synonym_floor": synonyms, "neighbours": neighbours, "neighbour_floor": similarity, "limit": limit}
+    recipe = GraphRecipe(**_given(given))
     settings = _settings(preset, settings_file, override, index, out)
     with _opened(settings) as (opened, embedder), _extractor(settings, extractor, opened, limit) as (reader, stages):
         graph, report = building.build(
@@ -100,11 +102,11 @@ def info(
 
     from medhop_dspy.cli.graph_text import summary_lines
     from medhop_dspy.graph.index import GraphIndex
-    from medhop_dspy.graph.show import summarise
+    from medhop_dspy.graph.show import describe
 
     place = _settings(preset, settings_file, override, None, folder).graph_folder
     graph = GraphIndex.open(place)
-    summary = summarise(graph, hubs)
+    summary = describe(graph, hubs)
     if as_json:
         typer.echo(json.dumps({"folder": str(place), "digest": graph.digest, **asdict(summary)}))
         return
@@ -131,21 +133,21 @@ def show(
     from medhop_dspy.evaluation.exports import write_file
     from medhop_dspy.graph.index import GraphIndex
     from medhop_dspy.graph.picture import neighbourhood_svg
-    from medhop_dspy.graph.show import find, label, mentioning, neighbourhood
+    from medhop_dspy.graph.show import find, mentioning, neighbourhood
 
     graph = GraphIndex.open(_settings(preset, settings_file, override, None, folder).graph_folder)
     found = find(graph, entity)
     for start in found:
         steps = list(neighbourhood(graph, start, hops))
         titles = mentioning(graph, start)
-        typer.echo(f"{plain(label(graph, start))}: {len(steps):,} edges, in {len(titles):,} documents{some(titles)}")
+        typer.echo(f"{plain(graph.label(start))}: {len(steps):,} edges, in {len(titles):,} documents{some(titles)}")
         typer.echo("\n".join(step_line(graph, start, step) for step in steps[:limit]), nl=bool(steps))
         if len(steps) > limit:
             typer.echo(f"{len(steps) - limit:,} more edges not shown (--limit)", err=True)
         if picture and start == found[0]:
             write_file(picture, neighbourhood_svg(graph, start, steps[:limit]).encode())
     if picture and len(found) > 1:
-        typer.echo(f"{picture} shows {plain(label(graph, found[0]))}", err=True)
+        typer.echo(f"{picture} shows {plain(graph.label(found[0]))}", err=True)
 
 
 @app.command()
@@ -173,24 +175,22 @@ def train(
     from medhop_dspy.graph import training
     from medhop_dspy.graph.examples import TrainingOptions
     from medhop_dspy.graph.index import GraphIndex
-    from medhop_dspy.graph.scoring import gfm_folder
     from medhop_dspy.retrieval.embedding import Embedder
 
     settings = _settings(preset, settings_file, override, None, folder)
     embedder = Embedder.from_settings(settings)
     graph = GraphIndex.open(settings.graph_folder, embedder=embedder)
     rows = read_gold(questions) if questions else []
-    pairs = [(row.text, _passages_of(graph, row.supporting_titles)) for row in rows]
+    passages = _passages_by_title(graph)
+    pairs = [(row.text, [each for title in row.supporting_titles for each in passages[title]]) for row in rows]
     given = {
         "hidden": hidden,
         "layers": layers,
         "completion_epochs": fact_epochs,
         "question_epochs": question_epochs,
     }
-    options = TrainingOptions(
-        link_floor=settings.link_floor, seed=settings.seed, **{k: v for k, v in given.items() if v is not None}
-    )
-    place = out or gfm_folder(settings)
+    options = TrainingOptions(link_floor=settings.link_floor, seed=settings.seed, **_given(given))
+    place = out or settings.gfm_folder
     with stages() as shown:
         result = training.train(
             graph, place, embedder, pairs, options, lambda _, done, total: shown.show("training", done, total)
@@ -201,11 +201,17 @@ def train(
     typer.echo(f"best epoch: {best.number} on {best.stage}, loss on what was held back {best.validation_loss:.4f}")
 
 
-def _passages_of(graph: GraphIndex, titles: Sequence[str]) -> list[str]:
-    """Ids of the passages of documents with these titles."""
-    wanted = set(titles)
-    named = zip(graph.passage_ids, graph.passage_titles, strict=True)
-    return [identifier for identifier, title in named if title in wanted]
+def _passages_by_title(graph: GraphIndex) -> defaultdict[str, list[str]]:
+    """Ids of the passages of the documents with each title."""
+    passages: defaultdict[str, list[str]] = defaultdict(list)
+    for identifier, title in zip(graph.passage_ids, graph.passage_titles, strict=True):
+        passages[title].append(identifier)
+    return passages
+
+
+def _given(options: dict[str, Any]) -> dict[str, Any]:
+    """The options that somebody gave; the others have the library's defaults."""
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def _settings(
@@ -259,7 +265,7 @@ def _report(settings: Settings, graph: GraphIndex, report: BuildReport, stages: 
     counts = graph.manifest.counts
     if report.changed:
         typer.echo(f"made anew, as the graph had {'; '.join(report.changed)}", err=True)
-    if not report.written:
+    if not report.written and not report.failed:
         typer.echo("nothing to do: the graph is of this index", err=True)
     if report.failed:
         typer.echo(f"{report.failed:,} passages failed; run the command again to try them again", err=True)

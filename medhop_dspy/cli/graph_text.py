@@ -6,18 +6,18 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from medhop_dspy.graph.index import SYNONYM
-from medhop_dspy.graph.show import QUANTILES, label
+from medhop_dspy.graph.show import QUANTILES, stating
 
 if TYPE_CHECKING:
     from medhop_dspy.graph.index import GraphIndex
-    from medhop_dspy.graph.show import Step, Summary
+    from medhop_dspy.graph.show import GraphSummary, Step
 
 _COMPONENTS: Final = 5  # sizes shown
 _SHOWN: Final = 12  # types, relations
 _TITLES: Final = 3  # beside an edge
 
 
-def summary_lines(summary: Summary) -> Iterator[str]:
+def summary_lines(summary: GraphSummary) -> Iterator[str]:
     """Counts, degrees, connected parts and hubs, a line each."""
     types = [(kind or "no type", count) for kind, count in summary.types]
     yield f"entities    {summary.entities:,} by {summary.source}: {_counted(types)}"
@@ -30,8 +30,7 @@ def summary_lines(summary: Summary) -> Iterator[str]:
     largest = ", ".join(f"{size:,}" for size in summary.components[:_COMPONENTS])
     yield f"components  {len(summary.components):,}, the largest of {largest or 0} entities and passages"
     for hub in summary.hubs:
-        name = f"{hub.name} ({hub.type})" if hub.type else hub.name
-        yield f"hub         {plain(name)}: {hub.degree:,} edges, {hub.passages:,} passages"
+        yield f"hub         {plain(hub.label)}: {hub.degree:,} edges, {hub.passages:,} passages"
 
 
 def _counted(counts: Sequence[tuple[str, int]]) -> str:
@@ -43,7 +42,7 @@ def step_line(graph: GraphIndex, start: int, step: Step) -> str:
     """``-> relation: neighbour [titles]``; further away, the entity in between comes first."""
     arrow = "=" if step.relation == SYNONYM else "->" if step.forward else "<-"
     via = "" if step.entity == start else f"{graph.names[step.entity]} "
-    return plain(f"  {via}{arrow} {step.relation}: {label(graph, step.neighbour)}{some(step.titles)}")
+    return plain(f"  {via}{arrow} {step.relation}: {graph.label(step.neighbour)}{some(stating(graph, step))}")
 
 
 def some(titles: Sequence[str]) -> str:

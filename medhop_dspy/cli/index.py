@@ -69,11 +69,20 @@ def check(
 
 @app.command()
 def info(preset: Preset = None, settings_file: SettingsFile = None, override: Override = None) -> None:
-    """Show what the index is made of."""
-    with _opened(load_settings(preset, settings_file, override)) as index:
-        about = index.info()
-        typer.echo(f"location  {about.location}\nsearch    {about.search}\ndigest    {about.digest}")
-        typer.echo(about.manifest.to_json())
+    """Show what the index is made of, also where it is not complete; no model and no vector is read."""
+    from medhop_dspy.errors import StoreError
+    from medhop_dspy.retrieval.location import parse_location
+    from medhop_dspy.retrieval.store import find_manifest
+
+    settings = load_settings(preset, settings_file, override)
+    place = parse_location(settings.index_location)
+    manifest = find_manifest(place)
+    if manifest is None:
+        raise StoreError(f"there is no index in {place}", hint="Build one with `medhop index build`.")
+    typer.echo(f"location  {place}\nsearch    {settings.index_search}\ndigest    {manifest.digest}")
+    if manifest.state != "complete":
+        typer.echo(f"state     {manifest.state}, not complete")
+    typer.echo(manifest.to_json())
 
 
 @contextmanager

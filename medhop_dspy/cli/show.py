@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import dspy
 
-    from medhop_dspy.pipelines.run import SearchRecord
-    from medhop_dspy.trace import Passage, Trace
+    from medhop_dspy.trace import Passage, SearchRecord, Trace
 
 
 def as_text(question: str, prediction: dspy.Prediction, *, trace: bool) -> str:
@@ -33,7 +32,6 @@ def as_text(question: str, prediction: dspy.Prediction, *, trace: bool) -> str:
         )
     )
     if trace:
-        lines += [(f"Search {n}", _search_line(search)) for n, search in enumerate(prediction.searches, start=1)]
         lines += _trace_lines(record)
     elif not prediction.draft:
         lines += [("Failure", f"{f.step}: {f.reason}") for f in record.failures]
@@ -48,12 +46,14 @@ def _sources(prediction: dspy.Prediction) -> list[Passage]:
 
 def _search_line(search: SearchRecord) -> str:
     """What a search through the graph started from, asked for and found."""
-    start = f"graph from {', '.join(search.entities)}" if search.graph_used else "vectors alone, no name of the graph"
+    start = " from ".join(filter(None, ("graph", ", ".join(search.entities))))
+    if not search.graph_used:
+        start = "vectors alone, no name of the graph"
     return f"{start}; queries: {' | '.join(search.queries)}; passages: {', '.join(search.passage_ids)}"
 
 
 def _trace_lines(trace: Trace) -> list[tuple[str, str]]:
-    lines: list[tuple[str, str]] = []
+    lines = [(f"Search {n}", _search_line(search)) for n, search in enumerate(trace.searches, start=1)]
     for attempt in trace.attempts:
         label = f"Round {attempt.round}"
         if attempt.repair_query:

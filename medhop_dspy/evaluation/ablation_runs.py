@@ -60,15 +60,16 @@ class Skipped:
 
 
 class SharedParts:
-    """Programs over one embedding model and one graph, with one index a kind of search and one reranker a kind."""
+    """Programs over one embedding model and one graph, with one index a kind of search and one reranker a kind.
+
+    How the graph is searched (``graph_scorer``, ``damping``, ``link_floor``) is the same for all of them too.
+    """
 
     def __init__(self, settings: Settings) -> None:
         """Hold the settings that all programs have in common; nothing is opened yet."""
         self._settings = settings
         self._indexes: dict[str, Index] = {}
         self._rerankers: dict[tuple[str, str], Reranker] = {}
-        self._linkers: dict[float, EntityLinker] = {}
-        self._scorers: dict[tuple[str, float], EntityScorer] = {}
         self._open = ExitStack()
 
     def __enter__(self) -> Self:
@@ -83,6 +84,7 @@ class SharedParts:
         Raises:
             ArtefactError, CorpusError, StoreError: a part of it cannot be opened.
             ProgramError: there is no such program.
+            SettingsError: it searches the graph with another scorer than the one that all share.
         """
         from medhop_dspy.pipelines.registry import build, program_class
 
@@ -95,22 +97,27 @@ class SharedParts:
         dense = Retriever(self._index(settings), self._embedder, self._reranker(settings), settings)
         if settings.retriever == "dense":
             return dense
-        from medhop_dspy.graph.linking import EntityLinker
         from medhop_dspy.graph.retriever import GraphRetriever
-        from medhop_dspy.graph.scoring import make_scorer
 
-        floor, scorer = settings.link_floor, (settings.graph_scorer, settings.damping)
-        if floor not in self._linkers:
-            self._linkers[floor] = EntityLinker(self._graph, self._embedder, floor)
-        if scorer not in self._scorers:
-            self._scorers[scorer] = make_scorer(self._graph, settings, self._embedder)
-        return GraphRetriever(dense, self._graph, self._linkers[floor], self._scorers[scorer], settings)
+        return GraphRetriever(dense, self._graph, self._linker, self._scorer, settings)
 
     @cached_property
     def _graph(self) -> GraphIndex:
         from medhop_dspy.graph.index import GraphIndex
 
         return GraphIndex.open(self._settings.graph_folder, self._index(self._settings), self._embedder)
+
+    @cached_property
+    def _linker(self) -> EntityLinker:
+        from medhop_dspy.graph.linking import EntityLinker
+
+        return EntityLinker(self._graph, self._embedder, self._settings.link_floor)
+
+    @cached_property
+    def _scorer(self) -> EntityScorer:
+        from medhop_dspy.graph.scoring import make_scorer
+
+        return make_scorer(self._graph, self._settings, self._embedder)
 
     @cached_property
     def _embedder(self) -> Embedder:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Final
 
 from medhop_dspy.errors import InputError
-from medhop_dspy.evaluation.axes import TICKS, horizontal_ticks
 from medhop_dspy.evaluation.documents import shown
 from medhop_dspy.evaluation.statistics import Interval
+
+TICKS: Final = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)  # of an axis of shares
+_UNDER: Final = 14  # pixels from the end of a tick to its number
 
 _WIDTH: Final = 640
 _LEFT, _RIGHT = 230, 560  # of the area that the bars fill
@@ -85,6 +87,22 @@ def lines_svg(lines: Sequence[Line], across: str, up: str) -> str:
     )
     names = _text((_PLOT_LEFT + _PLOT_RIGHT) / 2, _PLOT_BOTTOM + 38, across) + _text(_PLOT_LEFT, 14, up, "start")
     return _drawing(f"{up} against {across}", _PLOT_HEIGHT, f"{grid}{marks}{drawn}{names}")
+
+
+def horizontal_ticks(place: Callable[[float], float], top: float, bottom: float, colour: str) -> str:
+    """A line from ``top`` to ``bottom`` at each of :data:`TICKS`, its number under it.
+
+    Args:
+        place: Where a share lies, in pixels from the left.
+        top: In pixels from above, like ``bottom``.
+        bottom: Where the lines end.
+        colour: Of the lines, a name or ``#`` and digits.
+    """
+    return "".join(
+        f'<line x1="{place(t):.2f}" y1="{top}" x2="{place(t):.2f}" y2="{bottom}" stroke="{colour}"/>'
+        f'<text x="{place(t):.2f}" y="{bottom + _UNDER}" text-anchor="middle">{t:.1f}</text>'
+        for t in TICKS
+    )
 
 
 def _plotted(line: Line, at: Mapping[int, float], series: int) -> str:

@@ -46,8 +46,10 @@ def check_data(folder: Path) -> list[Finding]:
         for name in ("dev", "test", "demo")
         if (folder / f"{name}.jsonl").exists()
     }
+    texts = {document.title: f"{document.title}\n{document.text}" for document in documents}
+    spelt = {title: spelling(text) for title, text in texts.items()}
     for name, questions in sets.items():
-        findings += check_questions(name, questions, documents)
+        findings += check_questions(name, questions, texts, spelt)
     findings += check_disjoint(sets)
     if (mcq := folder / "mcq.jsonl").exists():
         findings += check_choices(read_choices(mcq))
@@ -64,15 +66,23 @@ def check_documents(documents: Sequence[Document]) -> Iterator[Finding]:
             yield Finding(document.id, reason)
 
 
-def check_questions(name: str, questions: Sequence[GoldQuestion], documents: Sequence[Document]) -> Iterator[Finding]:
-    """Gold answers of a wrong form, missing or unhelpful articles, and chains that one article gives away."""
-    texts = {document.title: f"{document.title}\n{document.text}" for document in documents}
-    spelt = {title: spelling(text) for title, text in texts.items()}
+def check_questions(
+    name: str, questions: Sequence[GoldQuestion], texts: Mapping[str, str], spelt: Mapping[str, str]
+) -> Iterator[Finding]:
+    """Gold answers of a wrong form, missing or unhelpful articles, and chains that one article gives away.
+
+    Args:
+        name: Of the set, to name the place of a finding.
+        questions: The set.
+        texts: Title and text of every article, by its title.
+        spelt: The :func:`~medhop_dspy.answers.spelling` of each of ``texts``.
+    """
     for question in questions:
         place = f"{name} {question.id}"
         reasons = [*_form(question), *_support(question, texts)]
         if question.strategy is Strategy.MULTIHOP and question.answer_type is not AnswerType.YES_NO:
-            known = {title: texts[title] for title, run in spelt.items() if name_spelling(question.subject) in run}
+            wanted = name_spelling(question.subject)
+            known = {title: texts[title] for title, run in spelt.items() if wanted in run}
             reasons += _shortcuts(question, known)
         for reason in reasons:
             yield Finding(place, reason)

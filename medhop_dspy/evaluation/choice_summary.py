@@ -51,8 +51,11 @@ class ChoiceSummary(Tally):
         return [
             ("accuracy", f"{self.accuracy} ({self.correct} of {self.n})"),
             ("no choice", f"{self.no_choice} of {self.answered}"),
-            *((f"  {name}", f"{source.accuracy} of {source.n}") for name, source in self.by_source.items()),
         ]
+
+    def groups(self) -> list[tuple[str, str]]:
+        """See :meth:`Tally.groups`."""
+        return [(f"  {name}", f"{source.accuracy} of {source.n}") for name, source in self.by_source.items()]
 
 
 def summarise_choices(

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from medhop_dspy.errors import InputError
-from medhop_dspy.evaluation.axes import horizontal_ticks
+from medhop_dspy.evaluation.charts import horizontal_ticks
 
 _WIDTH, _HEIGHT = 640, 360
 _LEFT, _RIGHT, _TOP, _BOTTOM = 50, 620, 20, 310  # of the area that the curve fills

@@ -227,7 +227,7 @@ def _values(line: Mapping[str, Any], kind: type[Outcome[Any]]) -> dict[str, Any]
             values[name] = _READERS[name](line[name])
     if line.get("failed_in") == "metric":
         values["status"] = "answered"
-    known = names | {"gold", "key", "QIDX", "Question", "right"}
+    known = names | {"gold", "key", "QIDX", "Question", "right"}  # older versions wrote "right" of multiple choice
     extra = {name: value for name, value in line.items() if name not in known}
     return values | {"key": str(line["key"]), "extra": extra}
 

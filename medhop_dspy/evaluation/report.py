@@ -20,11 +20,8 @@ if TYPE_CHECKING:
     from medhop_dspy.evaluation.analysis import Judged
     from medhop_dspy.evaluation.outcomes import ChoiceResult, Result
     from medhop_dspy.evaluation.report_runs import AnyRun
-    from medhop_dspy.evaluation.summary import Share, Summary
 
 _DIGEST: Final = 12  # digits of a digest that are shown
-_OpenCell = Callable[["OpenRun"], str]
-_Cell = Callable[["AnyRun"], str]
 
 
 def report(runs: Sequence[AnyRun]) -> list[Section]:
@@ -78,40 +75,28 @@ def _about(runs: Sequence[AnyRun]) -> Section:
     return Section("Runs", (DISCLAIMER, Table(header, rows)))
 
 
-def _side_by_side(runs: Sequence[Any], rows: Sequence[tuple[str, Callable[[Any], str]]]) -> Table:
-    """One column a run."""
-    return Table(
-        ("", *(run.name for run in runs)), tuple((name, *(shown(run) for run in runs)) for name, shown in rows)
-    )
+def _side_by_side(runs: Sequence[AnyRun], columns: Sequence[Sequence[tuple[str, str]]]) -> Table:
+    """One column a run: names and values, the names being the same for all."""
+    rows = ((cells[0][0].strip(), *(value for _, value in cells)) for cells in zip(*columns, strict=True))
+    return Table(("", *(run.name for run in runs)), tuple(rows))
 
 
 def _measures(runs: Sequence[OpenRun]) -> Section:
-    def share(of: Callable[[Summary], Share]) -> _OpenCell:
-        return lambda run: _share(of(run.summary))
-
-    def recall(k: int) -> _OpenCell:
-        return share(lambda summary: summary.recall[k])
-
-    rows: list[tuple[str, _OpenCell]] = [
-        ("questions", lambda run: f"{run.data}{f', {run.summary.pending} to ask' * bool(run.summary.pending)}"),
-        ("exact match", lambda run: f"{run.summary.em} ({run.summary.correct} of {run.summary.n})"),
-        ("strict", lambda run: str(run.summary.em_strict)),
-        ("official", lambda run: str(run.summary.em_official)),
-        ("token F1", lambda run: str(run.summary.f1)),
-        ("exact match of drafts", lambda run: f"{run.summary.em_of_drafts or 0:.3f}"),
-        ("validated", share(lambda summary: summary.validated)),
-        ("without an answer", lambda run: str(run.summary.null_answers)),
-        ("failed", lambda run: str(run.summary.failed)),
-        ("gold in the evidence", share(lambda summary: summary.gold_in_evidence)),
-        ("article in the evidence", share(lambda summary: summary.article_in_evidence)),
-        *((f"recall@{k}", recall(k)) for k in runs[0].summary.recall),
+    columns = [
+        [
+            ("questions", run.data + f", {run.summary.pending} to ask" * bool(run.summary.pending)),
+            *run.summary.measures(),
+            ("article in the evidence", str(run.summary.article_in_evidence)),
+            ("failed", str(run.summary.failed)),
+        ]
+        for run in runs
     ]
     bars = [Bar(run.name, run.summary.em, series) for series, run in enumerate(runs) if run.summary.em is not None]
     return Section(
         "Measures",
         (
             "Means with 95 % bootstrap intervals over questions; a failed question counts as not right.",
-            _side_by_side(runs, rows),
+            _side_by_side(runs, columns),
             Drawing(bars_svg(bars, "exact match")),
         ),
     )
@@ -152,17 +137,21 @@ def _errors(runs: Sequence[OpenRun]) -> Section:
 
 
 def _costs(runs: Sequence[AnyRun]) -> Section:
-    rows: list[tuple[str, _Cell]] = [
-        ("LM calls a question", lambda run: f"{run.summary.effort.lm_calls / run.summary.n:.1f}"),
-        ("prompt tokens", lambda run: f"{run.summary.effort.prompt_tokens:,}"),
-        ("of which from the prefix cache", lambda run: f"{run.summary.effort.cached_share:.0%}"),
-        ("generated tokens", lambda run: f"{run.summary.effort.completion_tokens:,}"),
-        ("seconds a question, mean", lambda run: f"{run.summary.effort.seconds_mean:.1f}"),
-        ("median", lambda run: f"{run.summary.effort.seconds_median:.1f}"),
-        ("longest", lambda run: f"{run.summary.effort.seconds_max:.1f}"),
-        ("seconds in all", lambda run: f"{run.summary.effort.wall_seconds:.0f}"),
+    columns = [
+        [
+            ("LM calls a question", f"{effort.lm_calls / run.summary.n:.1f}"),
+            ("prompt tokens", f"{effort.prompt_tokens:,}"),
+            ("of which from the prefix cache", f"{effort.cached_share:.0%}"),
+            ("generated tokens", f"{effort.completion_tokens:,}"),
+            ("seconds a question, mean", f"{effort.seconds_mean:.1f}"),
+            ("median", f"{effort.seconds_median:.1f}"),
+            ("longest", f"{effort.seconds_max:.1f}"),
+            ("seconds in all", f"{effort.wall_seconds:.0f}"),
+        ]
+        for run in runs
+        for effort in (run.summary.effort,)
     ]
-    return Section("Costs", (_side_by_side(runs, rows),))
+    return Section("Costs", (_side_by_side(runs, columns),))
 
 
 def _published(opened: Sequence[OpenRun], choices: Sequence[ChoiceRun]) -> Section:
@@ -236,7 +225,3 @@ def _quoted(result: Result | ChoiceResult) -> str:
     quote = result.quote.strip(" .…")
     titles = [passage.title for passage in result.evidence if quote in f"{passage.title}: {passage.text}"]
     return f"{titles[0]}: “{result.quote}”" if quote and titles else result.quote or NONE
-
-
-def _share(share: Share) -> str:
-    return NONE if share.share is None else f"{share.share:.3f} of {share.n}"

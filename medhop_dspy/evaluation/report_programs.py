@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Sequence
+from typing import Final
 
 from medhop_dspy.evaluation.ablation_table import NONE, compared_cells, share_cell, unresolved
 from medhop_dspy.evaluation.charts import Line, lines_svg
@@ -11,9 +11,6 @@ from medhop_dspy.evaluation.determinism import same_answers
 from medhop_dspy.evaluation.documents import Drawing, Section, Table
 from medhop_dspy.evaluation.report_runs import AnyRun, ChoiceRun
 from medhop_dspy.evaluation.statistics import compare
-
-if TYPE_CHECKING:
-    from medhop_dspy.evaluation.summary import Share
 
 BASELINE: Final = "single_pass"
 
@@ -56,20 +53,13 @@ def _row(run: AnyRun, baseline: AnyRun | None) -> tuple[str, ...]:
         *(run.name, run.program, run.retriever, run.model),
         str(n) + f", {summary.pending} to ask" * bool(summary.pending),
         f"{summary.share_right} ({summary.correct})",
-        str(run.summary.no_choice) if isinstance(run, ChoiceRun) else _recalls(run.summary.recall.values()),
+        str(run.summary.no_choice) if isinstance(run, ChoiceRun) else ", ".join(map(str, run.summary.recall.values())),
         str(summary.failed),
         f"{effort.lm_calls / n:.1f}",
         f"{(effort.prompt_tokens + effort.completion_tokens) / n:,.0f}",
         f"{effort.seconds_mean:.1f}",
         *((NONE,) * 7 if baseline is None or baseline is run else paired(baseline, run)),
     )
-
-
-def _recalls(shares: Iterable[Share]) -> str:
-    def shown(share: Share) -> str:
-        return NONE if share.share is None else f"{share.share:.3f}"
-
-    return ", ".join(map(shown, shares))
 
 
 def paired(first: AnyRun, other: AnyRun) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
@@ -26,22 +26,20 @@ def read_results(folder: Path | str) -> list[Result]:
         InputError: there is no such run, a line is not a result, or it is one of a multiple-choice question; the
             message names the line.
     """
-    return list(_latest(*_read(folder), Result).values())
-
-
-def read_choice_results(folder: Path | str) -> list[ChoiceResult]:
-    """The same for a run of multiple-choice questions."""
-    return list(_latest(*_read(folder), ChoiceResult).values())
+    lines, path = _read(folder)
+    return list(_latest(lines, path, Result).values())
 
 
 def read_any_results(folder: Path | str) -> list[Result] | list[ChoiceResult]:
     """The same for a run of either kind, as its first line says."""
-    return read_choice_results(folder) if _holds_choices(folder) else read_results(folder)
+    lines, path = _read(folder)
+    if _holds_choices(lines):
+        return list(_latest(lines, path, ChoiceResult).values())
+    return list(_latest(lines, path, Result).values())
 
 
-def _holds_choices(folder: Path | str) -> bool:
-    """Whether the first result of a run is of a multiple-choice question; False where it has none."""
-    lines, _ = _read(folder)
+def _holds_choices(lines: Sequence[bytes]) -> bool:
+    """Whether the first of these lines is of a multiple-choice question; False where there is none."""
     try:
         return is_choice(json.loads(next(filter(None, lines), b"{}")))
     except (AttributeError, TypeError, ValueError, RecursionError):
@@ -66,7 +64,8 @@ class ResultsFile(Generic[R]):
             DiskFullError: no space is left.
         """
         self._path = path
-        self._kind = kind
+        self.kind = kind
+        """What its lines are."""
         with file_errors(path):
             self._journal = Journal(path, sync=True)
         try:
@@ -85,7 +84,7 @@ class ResultsFile(Generic[R]):
             DiskFullError: no space is left; no part of the line stays.
             InputError: the file cannot be written.
         """
-        result = self._kind.from_line(line)
+        result = self.kind.from_line(line)
         with file_errors(self._path):
             self._journal.append(encode(line))
         self.results[result.id] = result
@@ -97,7 +96,7 @@ class ResultsFile(Generic[R]):
             self._journal.close()
 
 
-def _latest(lines: Sequence[bytes], path: Path, kind: type[R]) -> dict[str, R]:
+def _latest(lines: Iterable[bytes], path: Path, kind: type[R]) -> dict[str, R]:
     results: dict[str, R] = {}
     for number, piece in enumerate(lines, start=1):
         if not piece.strip():

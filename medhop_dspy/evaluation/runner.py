@@ -200,8 +200,8 @@ def _ask_missing(
     done = [file.results[each.id] for each in chosen if each.id in file.results and file.results[each.id].answered]
     answered = {result.id for result in done}
     pending = [question for question in chosen if question.id not in answered]
-    measure = (ChoiceResult if isinstance(chosen[0], ChoiceQuestion) else Result).measure
-    state = Progress(len(chosen), len(done), sum(bool(result.right) for result in done), measure=measure)
+    right = sum(bool(result.right) for result in done)
+    state = Progress(len(chosen), len(done), right, measure=file.kind.measure)
     progress(state)
     if not pending:
         return

@@ -53,7 +53,7 @@ def ask(program: Program, question: Question, key: str) -> dict[str, Any]:
         "failed_in": "program",
         "gold": gold_fields(question),
         "answer": None,
-        **({"right": None} if isinstance(question, ChoiceQuestion) else _UNSCORED),
+        **({} if isinstance(question, ChoiceQuestion) else _UNSCORED),
     }
     start = time.perf_counter()
     # DSPy keeps up to 10,000 prompts and replies in its trace and its history: nothing here reads them.
@@ -79,7 +79,7 @@ def _called(program: Program, question: Question) -> dspy.Prediction:
 
 def _scores(program: Program, question: Question, answered: dict[str, Any]) -> dict[str, Any]:
     if isinstance(question, ChoiceQuestion):
-        return {"right": answered["answer"] == question.answer}
+        return {}  # whether it is right follows from answer and gold
     golds, kind = question.golds, question.answer_type
     evidence = [f"{passage['title']}: {passage['text']}" for passage in answered["evidence"]]
     titles = {passage["title"] for passage in answered["evidence"]}

@@ -28,6 +28,9 @@ class Share:
     n: int
     share: float | None
 
+    def __str__(self) -> str:
+        return "none asked" if self.share is None else f"{self.share:.3f} of {self.n}"
+
 
 @dataclass(frozen=True, slots=True)
 class Summary(Tally):
@@ -76,11 +79,14 @@ class Summary(Tally):
             ("  official", str(self.em_official)),
             ("token F1", str(self.f1)),
             ("exact match of drafts", f"{self.em_of_drafts or 0:.3f}"),
-            ("validated", f"{_shown(self.validated)}, {self.null_answers} without an answer"),
-            ("gold in the evidence", _shown(self.gold_in_evidence)),
-            *((f"recall@{k}", _shown(share)) for k, share in self.recall.items()),
-            *((f"{hops} hops", f"{group.em:.3f} of {group.n}") for hops, group in self.by_hops.items()),
+            ("validated", f"{self.validated}, {self.null_answers} without an answer"),
+            ("gold in the evidence", str(self.gold_in_evidence)),
+            *((f"recall@{k}", str(share)) for k, share in self.recall.items()),
         ]
+
+    def groups(self) -> list[tuple[str, str]]:
+        """See :meth:`Tally.groups`."""
+        return [(f"{hops} hops", f"{group.em:.3f} of {group.n}") for hops, group in self.by_hops.items()]
 
 
 def summarise(
@@ -127,7 +133,3 @@ def _groups(results: Sequence[Result], kind: Callable[[Result], object]) -> dict
 
 def _draft_is_right(result: Result) -> bool:
     return exact_match(result.draft, result.gold.golds, result.gold.answer_type)
-
-
-def _shown(share: Share) -> str:
-    return "none asked" if share.share is None else f"{share.share:.3f} of {share.n}"

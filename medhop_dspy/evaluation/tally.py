@@ -102,6 +102,10 @@ class Tally(ABC):
     def measures(self) -> list[tuple[str, str]]:
         """Name and value of each measure, for people."""
 
+    @abstractmethod
+    def groups(self) -> list[tuple[str, str]]:
+        """Kinds of questions and the share of each that is right, for people."""
+
     @property
     def exit_code(self) -> int:
         """0, or 1 if a question or one of its measures failed, as :mod:`medhop_dspy.errors` says."""
@@ -191,6 +195,7 @@ def table(summary: Tally) -> str:
     rows = [
         ("questions", f"{s.n}: {s.answered} answered, {s.failed} failed" + (f", {s.pending} to ask" * bool(s.pending))),
         *s.measures(),
+        *s.groups(),
         ("LM calls", f"{effort.lm_calls:,}"),
         ("prompt tokens", f"{effort.prompt_tokens:,}, {effort.cached_share:.0%} from the prefix cache"),
         ("seconds a question", f"{effort.seconds_mean:.1f} (median {effort.seconds_median:.1f})"),

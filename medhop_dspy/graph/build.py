@@ -8,13 +8,11 @@ products of matrices.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol
-
-import numpy as np
+from typing import TYPE_CHECKING, Final, Literal
 
 from medhop_dspy.errors import GraphError
 from medhop_dspy.graph.cache import ExtractionCache
@@ -30,34 +28,19 @@ from medhop_dspy.retrieval.locking import writer_lock
 from medhop_dspy.retrieval.manifest import EncoderRecord
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
     from medhop_dspy.graph.records import Extractor
     from medhop_dspy.retrieval.embedding import Encoder
+    from medhop_dspy.retrieval.retriever import PassageIndex
     from medhop_dspy.trace import Passage
 
+Stage = Literal["extracting", "embedding names", "comparing names", "comparing passages"]
 # Stage, how much of it is done, how much there is.
-Progress = Callable[[str, int, int], None]
+Progress = Callable[[Stage, int, int], None]
 NAME_VECTORS: Final = "names"
-STAGES: Final = ("extracting", "embedding names", "comparing names", "comparing passages")
 _log = logging.getLogger(__name__)
-
-
-class PassageIndex(Protocol):
-    """What a graph is built over; :class:`medhop_dspy.retrieval.index.Index` is one."""
-
-    @property
-    def digest(self) -> str:
-        """What the passages depend on."""
-        ...
-
-    def all_passages(self) -> Iterator[Passage]:
-        """Every passage, in the order of the ids as strings."""
-        ...
-
-    def vectors(self, ids: Sequence[str]) -> NDArray[np.float32]:
-        """(n, d) unit vectors of these passages."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +49,12 @@ class BuildReport:
 
     Attributes:
         extracted: Passages that the extractor read.
-        reused: Passages that had been read before.
+        reused: Passages whose title and text were read before, or with another passage.
         failed: Passages whose extraction failed; they have no entities until a later build succeeds with them.
         rejected: Malformed or empty entities and triples that extractions left out.
         embedded: Names that went through the embedding model.
         changed: In what the graph that was there was made otherwise; empty for a new one, too.
-        written: Whether there was anything to do.
+        written: Whether there was anything to do; False where all that could be read had been read.
     """
 
     extracted: int = 0
@@ -100,7 +83,7 @@ def build(
 
     Args:
         folder: Empty, absent, or with a graph.
-        index: The passages.
+        index: The passages, in the order of their ids as strings.
         embedder: What embeds the names of entities.
         extractor: What reads the passages.
         recipe: Thresholds; default: those of :class:`~medhop_dspy.graph.manifest.GraphRecipe`.
@@ -175,15 +158,18 @@ class _Builder:
         """The graph that ``wanted`` asks for: the one that is there, or a new one in its place."""
         changed = old.differences(wanted) if old else ()
         last = _readable(self.folder, old)
-        if last and not changed and last.manifest.index_digest == wanted.index_digest and not last.manifest.failed:
-            return last, BuildReport(reused=len(last.passage_ids), written=False)
-        known = _vectors_of(last, wanted.encoder)
-        del last  # not two graphs in memory
+        same = last if last and not changed and last.manifest.index_digest == wanted.index_digest else None
+        if same and not same.manifest.failed:
+            return same, BuildReport(reused=len(same.passage_ids), written=False)
         passages = list(islice(self.index.all_passages(), wanted.recipe.limit))
         extractions, report = self._extract(passages, wanted.extractors)
+        if same and not report.extracted and report.failed == same.manifest.failed:
+            return same, replace(report, written=False)
+        known = _vectors_of(last, wanted.encoder)
+        del last, same  # not two graphs in memory
         resolved = resolve(extractions)
         names = NameVectors(self.folder / NAME_VECTORS, self.embedder, known)
-        vectors = names.embed(resolved.names, lambda done, total: self.progress(STAGES[1], done, total))
+        vectors = names.embed(resolved.names, lambda done, total: self.progress("embedding names", done, total))
         graph = self._graph(passages, resolved, vectors, wanted)
         graph = write_graph(self.folder, replace(graph, manifest=replace(wanted, counts=_counts(graph, report.failed))))
         names.clear()
@@ -195,21 +181,18 @@ class _Builder:
         """What each passage says, in their order: what the first of ``extractors`` found, of which the last is ours."""
         from medhop_dspy.graph.extraction import extract_all
 
-        with ExtractionCache(self.folder / EXTRACTIONS) as cache:
-            found: dict[str, Extraction] = {}
-            for passage in passages:
-                known = (cache.get(passage, digest) for digest in extractors[:-1])
-                if extraction := next(filter(None, known), None):
-                    found[passage.id] = extraction
-            ours = [passage for passage in passages if passage.id not in found]
-            reused = len(found) + sum(cache.get(passage, extractors[-1]) is not None for passage in ours)
-            found |= extract_all(
-                ours, self.extractor, cache, self.workers, lambda done, total: self.progress(STAGES[0], done, total)
+        with ExtractionCache(self.folder / EXTRACTIONS, extractors) as cache:
+            found = extract_all(
+                passages,
+                self.extractor,
+                cache,
+                self.workers,
+                lambda done, total: self.progress("extracting", done, total),
             )
         extractions = [found.get(passage.id, Extraction(source=self.extractor.source)) for passage in passages]
         return extractions, BuildReport(
-            extracted=len(found) - reused,
-            reused=reused,
+            extracted=cache.added,
+            reused=len(found) - cache.added,
             failed=len(passages) - len(found),
             rejected=sum(extraction.rejected for extraction in extractions),
         )
@@ -222,25 +205,26 @@ class _Builder:
         wanted: GraphManifest,
     ) -> GraphIndex:
         recipe = wanted.recipe
-        pairs = synonyms(
+        pairs, cosines = synonyms(
             resolved,
             vectors,
             recipe.synonym_floor,
-            lambda done: self.progress(STAGES[2], done, len(resolved.names)),
+            lambda done: self.progress("comparing names", done, len(resolved.names)),
         )
-        edges, support = with_synonyms(resolved, pairs)
+        edges, support, edge_weights = with_synonyms(resolved, pairs, cosines)
         links, weights = nearest_pairs(
             self.index.vectors([p.id for p in passages]),
             [p.doc_id for p in passages],
             recipe.neighbours,
             recipe.neighbour_floor,
-            lambda done: self.progress(STAGES[3], done, len(passages)),
+            lambda done: self.progress("comparing passages", done, len(passages)),
         )
         return GraphIndex(
             names=resolved.names,
             types=resolved.types,
             relations=resolved.relations,
             edges=edges,
+            edge_weights=edge_weights,
             support=support,
             mentions=resolved.mentions,
             passage_ids=tuple(p.id for p in passages),

@@ -5,16 +5,19 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-from dataclasses import asdict
+import threading
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
-from medhop_dspy.graph.records import Entity, Extraction, Triple
+from pydantic import TypeAdapter, ValidationError
+
+from medhop_dspy.graph.records import Extraction
 from medhop_dspy.journal import Journal, encode
 from medhop_dspy.retrieval.disk import disk_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from medhop_dspy.trace import Passage
 
@@ -23,30 +26,55 @@ _log = logging.getLogger(__name__)
 FILE: Final = "extractions.jsonl"
 
 
-def extraction_key(passage: Passage, extractor: str) -> str:
-    """Hex SHA-256 of a passage's title and text and of the extractor's digest; ids and links do not matter."""
-    return hashlib.sha256(json.dumps([passage.title, passage.text, extractor]).encode()).hexdigest()
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """What the extractor of that digest found in a passage of that key."""
+
+    key: str
+    extractor: str
+    found: Extraction
+
+
+# It reads no half of a surrogate pair, which could be neither embedded nor written to a graph.
+_LINES: Final = TypeAdapter(_Line)
+
+
+def passage_key(passage: Passage) -> str:
+    """Hex SHA-256 of a passage's title and text; its id and link do not matter."""
+    return hashlib.sha256(json.dumps([passage.title, passage.text]).encode()).hexdigest()
 
 
 class ExtractionCache:
     """``extractions.jsonl`` of a folder, open for the one writer that a build has.
 
-    A line that a crash has damaged is left out, so that its passage is extracted again; see
-    :class:`~medhop_dspy.journal.Journal` for what a crash can do.
+    The file holds what any extractor has ever found there; in memory is what some extractors found. A line that a
+    crash has damaged is left out, so that its passage is extracted again; see :class:`~medhop_dspy.journal.Journal`
+    for what a crash can do. Safe for threads.
+
+    Attributes:
+        added: Extractions added since it was opened.
 
     Raises:
         StoreError: from all methods, if the file cannot be read or written.
         DiskFullError: from the constructor and :meth:`add`, if no space is left; no part of the line stays.
     """
 
-    def __init__(self, folder: Path) -> None:
-        """Open the file, or make it and the folder; a last line that is not whole is cut off."""
+    def __init__(self, folder: Path, extractors: Sequence[str]) -> None:
+        """Open the file, or make it and the folder; a last line that is not whole is cut off.
+
+        Args:
+            folder: Of the file.
+            extractors: Digests of the extractors that count. Of a passage that several have read, what the first of
+                them found.
+        """
         self.path = folder / FILE
+        self.added = 0
         self._found: dict[str, Extraction] = {}
+        self._lock = threading.Lock()
         with disk_errors(self.path):
             folder.mkdir(parents=True, exist_ok=True)
             self._journal = Journal(self.path)
-            self._read(self._journal.lines)
+            self._read(self._journal.lines, {digest: rank for rank, digest in enumerate(extractors)})
             self._journal.mend()
 
     def __enter__(self) -> Self:
@@ -56,41 +84,37 @@ class ExtractionCache:
         self.close()
 
     def __len__(self) -> int:
-        """Extractions of all extractors."""
+        """Passages of which these extractors have read title and text."""
         return len(self._found)
 
-    def get(self, passage: Passage, extractor: str) -> Extraction | None:
-        """What the extractor of that digest found in a passage with this title and text; None if it was not asked."""
-        return self._found.get(extraction_key(passage, extractor))
+    def get(self, key: str) -> Extraction | None:
+        """What was found in a passage of this :func:`passage_key`; None if no one was asked."""
+        return self._found.get(key)
 
-    def add(self, passage: Passage, extractor: str, extraction: Extraction) -> None:
-        """Keep what the extractor of that digest found."""
-        key = extraction_key(passage, extractor)
-        with disk_errors(self.path):
-            self._journal.append(encode({"key": key, **asdict(extraction)}))
-        self._found[key] = extraction
+    def add(self, key: str, extractor: str, extraction: Extraction) -> None:
+        """Keep what the extractor of that digest found in a passage of that key."""
+        with self._lock, disk_errors(self.path):
+            self._journal.append(encode(asdict(_Line(key, extractor, extraction))))
+            self._found[key] = extraction
+            self.added += 1
 
     def close(self) -> None:
         """Wait until all lines are on the disk, and close the file."""
-        with disk_errors(self.path):
+        with self._lock, disk_errors(self.path):
             self._journal.close()
 
-    def _read(self, lines: Iterable[bytes]) -> None:
+    def _read(self, lines: Iterable[bytes], ranks: dict[str, int]) -> None:
         damaged = 0
+        best: dict[str, int] = {}  # by key, the rank of the extractor whose line is kept
         for line in filter(None, lines):
             try:
-                key, extraction = _parsed(line)
-            except (ValueError, TypeError, KeyError):
+                kept = _LINES.validate_json(line)
+            except ValidationError:
                 damaged += 1
                 continue
-            self._found[key] = extraction
+            rank = ranks.get(kept.extractor)
+            if rank is not None and rank <= best.get(kept.key, rank):
+                best[kept.key] = rank
+                self._found[kept.key] = kept.found
         if damaged:
-            _log.warning("%s: %d damaged lines; their passages are extracted again", self.path, damaged)
-
-
-def _parsed(line: bytes) -> tuple[str, Extraction]:
-    fields: dict[str, Any] = json.loads(line)
-    key = fields.pop("key")
-    entities = tuple(Entity(**entity) for entity in fields.pop("entities"))
-    triples = tuple(Triple(**triple) for triple in fields.pop("triples"))
-    return key, Extraction(entities=entities, triples=triples, **fields)
+            _log.warning("%s: %d lines cannot be read; their passages are extracted again", self.path, damaged)

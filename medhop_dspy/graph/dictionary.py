@@ -5,13 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import sys
 from collections import defaultdict
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from medhop_dspy.answers.textnorm import sentences
 from medhop_dspy.errors import SettingsError
-from medhop_dspy.graph import phrases
+from medhop_dspy.graph import names as name_rules
+from medhop_dspy.graph import phrases, vocabulary
 from medhop_dspy.graph.names import key, words
 from medhop_dspy.graph.records import Entity, Extraction, Triple
 from medhop_dspy.graph.triples import usable_name
@@ -19,6 +21,7 @@ from medhop_dspy.graph.vocabulary import aliases, collect, title_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from types import ModuleType
 
     from medhop_dspy.graph.records import Source
     from medhop_dspy.graph.vocabulary import Titled
@@ -29,7 +32,9 @@ ALSO_KNOWN_AS: Final = "also known as"
 WEAK: Final = "mentioned with"
 """The relation of a passage's title to entities that no sentence of the passage relates to anything."""
 
-_RULES: Final = 2  # raise it where the rules below, those of phrases or of names change: cached extractions are stale
+# Raise it where the rules below, or those of names, phrases, vocabulary or triples change in more than a regular
+# expression: cached extractions are stale.
+_RULES: Final = 3
 _SYMBOL: Final = re.compile(r"(?=\S*(?:\S[A-Z]|\d))\S+")
 _FOLDABLE: Final = 4  # a symbol with a digit and at least so many characters is no word in lower case either
 _LONGEST_ACRONYM: Final = 7  # letters; a longer one is no word in lower case
@@ -167,7 +172,8 @@ class DictionaryExtractor:
     @property
     def digest(self) -> str:
         """Hex SHA-256 of names, types and rules."""
-        state = [_RULES, phrases.digest(), sorted(self.names.items())]
+        rules = [_RULES, *map(_patterns, (sys.modules[__name__], name_rules, phrases, vocabulary))]
+        state = [rules, sorted(self.names.items())]
         return hashlib.sha256(json.dumps(state).encode()).hexdigest()
 
     def extract(self, passage: Passage) -> Extraction:
@@ -198,6 +204,12 @@ class DictionaryExtractor:
     def _may_be_one(self, one: str, other: str) -> bool:
         """False for a gene and the disease that has its symbol."""
         return len({self.names[one], self.names[other]} - {""}) < 2
+
+
+def _patterns(module: ModuleType) -> list[list[object]]:
+    """Name, text and flags of every regular expression of a module, by name."""
+    found = [(name, value) for name, value in vars(module).items() if isinstance(value, re.Pattern)]
+    return [[name, pattern.pattern, pattern.flags] for name, pattern in sorted(found, key=lambda item: item[0])]
 
 
 class _Pairs:

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from torch import Tensor
 
+    from medhop_dspy.graph.index import GraphIndex
     from medhop_dspy.graph.linking import EntityLinker
     from medhop_dspy.graph.messages import Edges
-    from medhop_dspy.graph.scoring import KnowledgeGraph
     from medhop_dspy.retrieval.embedding import Encoder
 
 Stage = Literal["completion", "questions"]
@@ -138,7 +138,7 @@ class Facts:
 
     stage: Final[Stage] = "completion"
 
-    def __init__(self, graph: KnowledgeGraph, relations: Tensor, edges: Edges, options: TrainingOptions) -> None:
+    def __init__(self, graph: GraphIndex, relations: Tensor, edges: Edges, options: TrainingOptions) -> None:
         """Set some facts aside for validation.
 
         Args:
@@ -155,8 +155,12 @@ class Facts:
         facts = np.array(graph.edges, np.int64).reshape(-1, 3)
         inverse = np.stack([facts[:, 2], facts[:, 1] + len(graph.relations), facts[:, 0]], axis=1)
         self._both = np.stack([facts, inverse])  # (2, n_facts, 3), forwards and backwards
-        self._known = _tails(self._both.reshape(-1, 3), 2 * len(graph.relations))
-        usable = np.flatnonzero([self._has_negatives(number) for number in range(len(facts))])
+        self._kinds = 2 * len(graph.relations)
+        # Where a head and relation lead, each tail once: sorted keys (n,) and the tails (n,) beside them.
+        known = np.stack([self._key(self._both), self._both[..., 2]]).reshape(2, -1)
+        self._keys, self._tails = np.unique(known, axis=1)
+        first, last = self._places(self._both)
+        usable = np.flatnonzero((last - first < self._entities).all(axis=0))
         self._training, validated = _split(usable, options)
         self._validation = validated[:_VALIDATED_FACTS]
 
@@ -194,12 +198,19 @@ class Facts:
     def _negatives(self, fact: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
         """(negatives,) entities that do not end a known fact of this head and relation, drawn with replacement."""
         free = np.ones(self._entities, bool)
-        free[self._known[int(fact[0]), int(fact[1])]] = False
+        first, last = self._places(fact)
+        free[self._tails[first:last]] = False
         candidates = np.flatnonzero(free)
         return candidates[rng.integers(len(candidates), size=self._options.negatives)]
 
-    def _has_negatives(self, number: int) -> bool:
-        return all(len(self._known[int(head), int(r)]) < self._entities for head, r, _ in self._both[:, number])
+    def _key(self, facts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """(...,) one number for head and relation of ``facts`` (..., 3)."""
+        return facts[..., 0] * self._kinds + facts[..., 1]
+
+    def _places(self, facts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """(...,) where the tails begin and end that share head and relation with ``facts`` (..., 3)."""
+        keys = self._key(facts)
+        return np.searchsorted(self._keys, keys), np.searchsorted(self._keys, keys, side="right")
 
 
 class Questions:
@@ -209,7 +220,7 @@ class Questions:
 
     def __init__(
         self,
-        graph: KnowledgeGraph,
+        graph: GraphIndex,
         pairs: Sequence[tuple[str, Sequence[str]]],
         linker: EntityLinker,
         embedder: Encoder,
@@ -277,17 +288,6 @@ class Questions:
                 None,
                 torch.from_numpy(targets),
             )
-
-
-def _tails(facts: NDArray[np.int64], relations: int) -> dict[tuple[int, int], NDArray[np.int64]]:
-    """The tails (n,) of each head and relation of ``facts`` (n, 3), of ``relations`` relations."""
-    if not len(facts):
-        return {}
-    keys = facts[:, 0] * relations + facts[:, 1]
-    order = np.argsort(keys, kind="stable")
-    distinct, starts = np.unique(keys[order], return_index=True)
-    parts = np.split(facts[order, 2], starts[1:])
-    return {divmod(k, relations): np.unique(tails) for k, tails in zip(distinct.tolist(), parts, strict=True)}
 
 
 def _split(numbers: NDArray[np.int64], options: TrainingOptions) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from medhop_dspy.errors import ContextOverflowError, InputError, MedhopError, ReplyError, ServerError
-from medhop_dspy.graph.cache import ExtractionCache
+from medhop_dspy.graph.cache import passage_key
 from medhop_dspy.graph.records import Extraction
 from medhop_dspy.graph.triples import clean
 from medhop_dspy.threads import in_threads
@@ -20,16 +20,16 @@ from medhop_dspy.threads import in_threads
 if TYPE_CHECKING:
     import dspy
 
+    from medhop_dspy.graph.cache import ExtractionCache
     from medhop_dspy.graph.records import Extractor, Source
     from medhop_dspy.settings import Settings
     from medhop_dspy.trace import Passage
-
-__all__ = ["ExtractionCache", "ModelExtractor", "extract_all"]
 
 _log = logging.getLogger(__name__)
 
 MAX_FAILED: Final = 0.2  # share of the passages
 _FIRST: Final = 5  # passages in a row that may fail at the beginning
+_RULES: Final = 2  # raise it where what is kept of a reply changes (triples, names): cached extractions are stale
 
 
 class ModelExtractor:
@@ -76,7 +76,7 @@ class ModelExtractor:
 
     @property
     def digest(self) -> str:
-        """Hex SHA-256 of the model, of both prompts as they are written and of what holds the replies to their form."""
+        """Hex SHA-256 of model, prompts, what holds the replies to their form, and the rules by which they are read."""
         from medhop_dspy.replies import reply_options
 
         example = {"evidence": ["passage"], "entities": ["entity"]}
@@ -84,7 +84,8 @@ class ModelExtractor:
             [self._adapter.format(each.signature, each.demos, example), reply_options(each.signature), each.config]
             for each in (self.entities, self.triples)
         ]
-        return hashlib.sha256(json.dumps([self._model, prompts], sort_keys=True, default=str).encode()).hexdigest()
+        state = [_RULES, self._model, prompts]
+        return hashlib.sha256(json.dumps(state, sort_keys=True, default=str).encode()).hexdigest()
 
     def extract(self, passage: Passage) -> Extraction:
         """Entities and triples of ``passage``.
@@ -110,13 +111,14 @@ class ModelExtractor:
 def _asked(predictor: dspy.Predict, **inputs: Any) -> dspy.Prediction:  # noqa: ANN401
     from dspy.utils.exceptions import AdapterParseError, LMError
 
+    from medhop_dspy.lm.failures import parse_reason
+
     try:
         return predictor(**inputs)
     except MedhopError:
         raise
     except AdapterParseError as error:
-        reply = str(error.lm_response).strip()
-        raise ReplyError(f"{str(error.__cause__ or error).splitlines()[0]} (reply: {reply[:120]!r})") from error
+        raise ReplyError(parse_reason(error)) from error
     except (TypeError, AttributeError, KeyError, LMError) as error:  # how a reply that is no text shows in DSPy
         raise ServerError(
             f"the language model did not reply with text: {type(error).__name__}: {error}",
@@ -134,12 +136,12 @@ def extract_all(
     """What each passage says, out of ``cache`` or newly extracted and then kept there.
 
     Killed at any moment and called again, it extracts only what is missing or has failed. Passages of the same title
-    and text are extracted once.
+    and text are extracted once. Where an error ends it, what is under way still ends and is kept.
 
     Args:
         passages: With ids that are unique.
         extractor: Asked for every passage that the cache does not know.
-        cache: Open; every extraction is added as it comes.
+        cache: Open, of this extractor's digest; every extraction is added as it comes.
         workers: Passages extracted at once.
         progress: Called in this thread with the passages done or failed and all passages, first with those that the
             cache knows.
@@ -150,53 +152,80 @@ def extract_all(
     Raises:
         InputError: ``workers`` is below 1.
         ReplyError: more than 20 % of all passages failed, or the first five that were tried.
-        ServerError: the server is down or refused a request; at once, as all other requests would fare alike.
+        ServerError: the server is down or refused a request, as it would all others.
         StoreError, DiskFullError: the cache cannot be written.
     """
     if workers < 1:
         raise InputError(f"workers must be at least 1, got {workers}")
-    digest = extractor.digest
+    digest, keys = extractor.digest, [passage_key(passage) for passage in passages]
     # Of passages with one title and text the first stands for all.
-    missing = {(p.title, p.text): p for p in reversed(passages) if cache.get(p, digest) is None}
-    todo = list(reversed(missing.values()))
+    missing = {k: p for k, p in zip(reversed(keys), reversed(passages), strict=True) if cache.get(k) is None}
+    todo = list(reversed(missing.items()))
     share = _Share(len(passages))
     known = len(passages) - len(todo)
     progress(known, len(passages))
-    outcomes = in_threads(lambda passage: (passage, _outcome(extractor, passage)), todo, workers)
-    for done, (passage, outcome) in enumerate(outcomes, start=known + 1):
-        if isinstance(outcome, Extraction):
-            cache.add(passage, digest, outcome)
-        share.count(passage, outcome)
-        progress(done, len(passages))
-    share.warn()
-    found = ((passage.id, cache.get(passage, digest)) for passage in passages)
+    outcomes = in_threads(
+        lambda task: _extracted(extractor, digest, cache, *task), todo, workers, lambda: share.end is not None
+    )
+    for done, (passage, error) in enumerate(outcomes, start=known + 1):
+        share.count(passage, error)
+        if share.end is None:
+            progress(done, len(passages))
+    share.close()
+    found = ((passage.id, cache.get(key)) for passage, key in zip(passages, keys, strict=True))
     return {id_: extraction for id_, extraction in found if extraction is not None}
 
 
+def _extracted(
+    extractor: Extractor, digest: str, cache: ExtractionCache, key: str, passage: Passage
+) -> tuple[Passage, MedhopError | None]:
+    """Extract a passage and keep what it says at once, whoever still waits for it; or the error."""
+    try:
+        extraction = extractor.extract(passage)
+    except MedhopError as error:
+        return passage, error
+    cache.add(key, digest, extraction)
+    return passage, None
+
+
 class _Share:
-    """Counts failures, and ends the extraction where there are too many."""
+    """Counts failures, and tells when they must end the extraction.
+
+    Attributes:
+        end: The error that ends it, once there is one.
+    """
 
     def __init__(self, passages: int) -> None:
+        self.end: MedhopError | None = None
         self._passages = passages
         self._tried = 0
         self._failed = 0
         self._first = ""
 
-    def count(self, passage: Passage, outcome: Extraction | MedhopError) -> None:
+    def count(self, passage: Passage, error: MedhopError | None) -> None:
+        if self.end is not None:
+            return
         self._tried += 1
-        if isinstance(outcome, Extraction):
+        if error is None:
+            return
+        if not isinstance(error, ReplyError | ContextOverflowError):  # it does not concern this passage alone
+            self.end = error
             return
         self._failed += 1
-        self._first = self._first or f"{passage.id}: {outcome}"
+        self._first = self._first or f"{passage.id}: {error}"
         hopeless = self._failed == self._tried == _FIRST
         if hopeless or self._failed > MAX_FAILED * self._passages:
-            raise ReplyError(
+            self.end = ReplyError(
                 f"extraction failed for {self._failed} of {self._tried} passages tried, at most {MAX_FAILED:.0%} of "
                 f"{self._passages} may; the first is {self._first}",
                 hint="Use a larger model, or the dictionary extractor; passages that succeeded are kept.",
-            ) from outcome
+            )
+            self.end.__cause__ = error
 
-    def warn(self) -> None:
+    def close(self) -> None:
+        """Raise the error, if there is one, or warn of failures."""
+        if self.end is not None:
+            raise self.end
         if self._failed:
             _log.warning(
                 "extraction failed for %d of %d passages and is tried again by the next run; the first is %s",
@@ -204,11 +233,3 @@ class _Share:
                 self._passages,
                 self._first,
             )
-
-
-def _outcome(extractor: Extractor, passage: Passage) -> Extraction | MedhopError:
-    """What ``passage`` says, or the error that concerns it alone."""
-    try:
-        return extractor.extract(passage)
-    except (ReplyError, ContextOverflowError) as error:
-        return error

@@ -15,7 +15,7 @@ import numpy as np
 
 from medhop_dspy.errors import GraphError
 from medhop_dspy.graph.index import EXTRACTIONS, LOCK, GraphIndex, sparse_rows
-from medhop_dspy.graph.manifest import BUILD, GraphManifest
+from medhop_dspy.graph.manifest import BUILD, GraphManifest, has_manifest
 from medhop_dspy.retrieval.disk import disk_errors, write_atomically
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _TABLES: Final = ("entities", "relations", "passages")
 _ARRAYS: Final = (
     "edges",
+    "edge_weights",
     "support_starts",
     "support_columns",
     "mentions_starts",
@@ -34,6 +35,8 @@ _ARRAYS: Final = (
 )
 _FILES: Final = frozenset({*(f"{name}.json" for name in _TABLES), *(f"{name}.npy" for name in _ARRAYS)})
 _NEW: Final = ".new"
+_DATA: Final = "data-" + 16 * "[0-9a-f]"  # folders of data, and nobody else's
+_WEIGHTS: Final = "gfm"  # the folder of a graph model, which may be there before its graph is
 
 
 def write_graph(folder: Path, graph: GraphIndex) -> GraphIndex:
@@ -62,7 +65,7 @@ def write_graph(folder: Path, graph: GraphIndex) -> GraphIndex:
             (staging / file).replace(place / file)
         staging.rmdir()
         write_atomically(folder / "manifest.json", lambda stream: stream.write(manifest.to_json().encode("ascii")))
-        for old in folder.glob("data-*"):
+        for old in folder.glob(_DATA):
             if old != place:
                 shutil.rmtree(old)
     return replace(graph, manifest=manifest)
@@ -89,16 +92,16 @@ def read_graph(folder: Path, manifest: GraphManifest) -> GraphIndex:
 
 
 def check_folder(folder: Path) -> None:
-    """Never write among files of somebody else.
+    """Never write among files of somebody else: a vector index has a manifest, too.
 
     Raises:
         GraphError: naming some of them.
     """
-    if (folder / "manifest.json").exists() or (folder / EXTRACTIONS).exists() or not folder.exists():
-        return
     with disk_errors(folder):
-        foreign = sorted(f.name for f in folder.iterdir() if not f.name.startswith((LOCK, ".")))
-    if foreign:
+        found = sorted(file.name for file in folder.iterdir()) if folder.exists() else []
+        ours = EXTRACTIONS in found or has_manifest(folder)
+    foreign = [name for name in found if not name.startswith((LOCK, ".")) and name != _WEIGHTS]
+    if foreign and not ours:
         raise GraphError(
             f"the folder {folder} is not empty and holds no graph: {', '.join(foreign[:3])}",
             hint="Choose an empty folder or a new one.",
@@ -124,6 +127,7 @@ def _tables(graph: GraphIndex) -> dict[str, Any]:
 def _arrays(graph: GraphIndex) -> dict[str, NDArray[Any]]:
     return {
         "edges": graph.edges,
+        "edge_weights": graph.edge_weights,
         "support_starts": graph.support.indptr.astype(np.int64),
         "support_columns": graph.support.indices.astype(np.int64),
         "mentions_starts": graph.mentions.indptr.astype(np.int64),
@@ -141,6 +145,7 @@ def _graph(tables: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], manife
         types=tuple(kind for _, kind in tables["entities"]),
         relations=tuple(tables["relations"]),
         edges=arrays["edges"],
+        edge_weights=arrays["edge_weights"],
         support=sparse_rows(arrays["support_starts"], arrays["support_columns"], len(passages)),
         mentions=sparse_rows(arrays["mentions_starts"], arrays["mentions_columns"], len(passages)),
         passage_ids=tuple(identifier for identifier, _ in passages),

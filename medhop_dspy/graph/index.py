@@ -1,11 +1,11 @@
-"""The knowledge graph as arrays: opened only if it is complete and fits, and written whole or not at all."""
+"""The knowledge graph as arrays, opened only if it is complete and fits."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol, Self
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -19,19 +19,11 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
     from medhop_dspy.retrieval.embedding import Encoder
+    from medhop_dspy.retrieval.retriever import PassageIndex
 
 SYNONYM: Final = "synonym"
 LOCK: Final = "writer.lock"
 EXTRACTIONS: Final = "extractions"
-
-
-class HasDigest(Protocol):
-    """The vector index, as far as a graph must know it."""
-
-    @property
-    def digest(self) -> str:
-        """What :attr:`medhop_dspy.retrieval.index.Index.digest` is."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +38,8 @@ class GraphIndex:
         relations: Texts, sorted; ``synonym`` is always one.
         edges: (n_edges, 3) int64, G_ent: head, relation, tail; sorted, each once and in its direction. Synonyms are
             undirected and stored once, the smaller number as head.
-        support: (n_edges, n_passages) sparse 0/1: which passages say so; no passage says a synonym.
+        edge_weights: (n_edges,) float32: 1 for what a passage says, else the cosine of two synonyms' names.
+        support: (n_edges, n_passages) sparse 0/1: which passages say so; none for a synonym that the cosine tells.
         mentions: (n_entities, n_passages) sparse 0/1: the inverted index M, that is G_link.
         passage_ids: (n_passages,) sorted as strings.
         passage_titles: (n_passages,) of their documents.
@@ -60,6 +53,7 @@ class GraphIndex:
     types: tuple[str, ...]
     relations: tuple[str, ...]
     edges: NDArray[np.int64]
+    edge_weights: NDArray[np.float32]
     support: csr_array
     mentions: csr_array
     passage_ids: tuple[str, ...]
@@ -74,6 +68,7 @@ class GraphIndex:
         shapes = {
             "types": ((len(self.types),), (entities,)),
             "edges": (self.edges.shape, (edges, 3)),
+            "edge_weights": (self.edge_weights.shape, (edges,)),
             "support": (self.support.shape, (edges, passages)),
             "mentions": (self.mentions.shape, (entities, passages)),
             "passage_titles": ((len(self.passage_titles),), (passages,)),
@@ -89,12 +84,8 @@ class GraphIndex:
         if (self.passage_edges < 0).any() or (self.passage_edges >= passages).any():
             raise GraphError("an edge of the graph leads to a passage that is not there", hint=BUILD)
 
-    def __deepcopy__(self, memo: dict[int, object]) -> Self:
-        """Itself: optimisers copy the modules that hold it, and it never changes."""
-        return self
-
     @classmethod
-    def open(cls, folder: Path, index: HasDigest | None = None, embedder: Encoder | None = None) -> GraphIndex:
+    def open(cls, folder: Path, index: PassageIndex | None = None, embedder: Encoder | None = None) -> GraphIndex:
         """The complete graph in ``folder``.
 
         Args:
@@ -131,7 +122,7 @@ class GraphIndex:
         return self.manifest.digest
 
     @cached_property
-    def document_counts(self) -> NDArray[np.int64]:
+    def passage_counts(self) -> NDArray[np.int64]:
         """(n_entities,) number of passages that mention each entity."""
         return np.asarray(np.diff(self.mentions.indptr), np.int64)
 
@@ -139,6 +130,15 @@ class GraphIndex:
     def synonym(self) -> int:
         """Number of the relation ``synonym``."""
         return self.relations.index(SYNONYM)
+
+    def label(self, entity: int) -> str:
+        """Name and, where it is known, type of an entity: ``FBN1 (gene)``."""
+        return label(self.names[entity], self.types[entity])
+
+
+def label(name: str, type_: str) -> str:
+    """A name with its type in brackets; the name alone where the type is empty."""
+    return f"{name} ({type_})" if type_ else name
 
 
 def sparse_rows(starts: NDArray[np.int64], columns: NDArray[np.int64], width: int) -> csr_array:

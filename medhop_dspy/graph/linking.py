@@ -2,34 +2,27 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from medhop_dspy.errors import InputError
 from medhop_dspy.graph.names import key, numbered_siblings
+from medhop_dspy.threads import made_once
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from medhop_dspy.graph.dictionary import Matcher
-    from medhop_dspy.graph.scoring import KnowledgeGraph
-
-
-class NameEmbedder(Protocol):
-    """What linking needs of an embedding model."""
-
-    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """(n, d) unit vectors."""
-        ...
+    from medhop_dspy.graph.index import GraphIndex
+    from medhop_dspy.retrieval.embedding import Encoder
 
 
 class EntityLinker:
     """Finds entities by name (Eq. 3 of Hybrid-IR). Safe for threads."""
 
-    def __init__(self, graph: KnowledgeGraph, embedder: NameEmbedder, floor: float) -> None:
+    def __init__(self, graph: GraphIndex, embedder: Encoder, floor: float) -> None:
         """Look up the keys of all names.
 
         Args:
@@ -46,12 +39,6 @@ class EntityLinker:
         self._embedder = embedder
         self._floor = floor
         self._by_key = _most_mentioned(graph)
-        self._matcher: Matcher | None = None
-        self._lock = threading.Lock()
-
-    def __deepcopy__(self, memo: dict[int, object]) -> Self:
-        """Itself: optimisers copy the modules that hold it, and a model is to be shared."""
-        return self
 
     def link(self, names: Sequence[str]) -> list[int | None]:
         """The entity that each name means.
@@ -80,12 +67,13 @@ class EntityLinker:
 
     def spot(self, question: str) -> list[str]:
         """Names of the graph that stand in the question as whole words, the longest ones; in its order, each once."""
+        return list(dict.fromkeys(name for _, _, name in self._matcher.find(question)))
+
+    @made_once
+    def _matcher(self) -> Matcher:
         from medhop_dspy.graph.dictionary import Matcher
 
-        with self._lock:
-            if self._matcher is None:
-                self._matcher = Matcher(self._graph.names)
-        return list(dict.fromkeys(name for _, _, name in self._matcher.find(question)))
+        return Matcher(self._graph.names)
 
     def _nearest(self, name: str, vector: NDArray[np.float32]) -> int | None:
         """The entity of highest cosine that ``name``, embedded as ``vector`` (d,), may mean."""
@@ -105,9 +93,9 @@ def seed_rows(linked: Sequence[Sequence[int | None]], entities: int) -> NDArray[
     return seeds
 
 
-def _most_mentioned(graph: KnowledgeGraph) -> dict[str, int]:
+def _most_mentioned(graph: GraphIndex) -> dict[str, int]:
     """For each key the entity that most passages mention, the first of equals."""
-    counts = np.diff(graph.mentions.indptr)
+    counts = graph.passage_counts
     by_key: dict[str, int] = {}
     for entity, name in enumerate(graph.names):
         best = by_key.setdefault(key(name), entity)

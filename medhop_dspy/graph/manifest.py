@@ -18,10 +18,11 @@ from medhop_dspy.retrieval.manifest import EncoderRecord
 if TYPE_CHECKING:
     from pathlib import Path
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 BUILD: Final = "Run `medhop graph build`; passages that were read before are not read again."
 # Files that hold rounded results of the embedding model: they may differ in the last digit between machines.
-_ROUNDED: Final = frozenset({"vectors.npy", "passage_weights.npy"})
+_ROUNDED: Final = frozenset({"vectors.npy", "passage_weights.npy", "edge_weights.npy"})
+_OWN: Final = frozenset({"index_digest", "extractors"})  # fields that no other manifest has
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +114,8 @@ class GraphManifest:
             found = state["format"]
         except (ValueError, KeyError, TypeError) as error:
             raise GraphError(f"the manifest of the graph {place} is damaged: {error}", hint=BUILD) from error
+        if not state.keys() >= _OWN:
+            raise GraphError(f"the manifest in {place} is not that of a graph", hint="Give the folder of a graph.")
         if found != FORMAT:
             raise GraphError(f"the graph {place} has format {found!r}, wanted {FORMAT}", hint=BUILD)
         try:
@@ -150,6 +153,19 @@ def find_manifest(folder: Path) -> GraphManifest | None:
     except OSError as error:
         raise GraphError(f"cannot read the graph {folder}: {error.strerror}", hint=BUILD) from error
     return GraphManifest.from_json(text, folder)
+
+
+def has_manifest(folder: Path) -> bool:
+    """Whether the manifest in ``folder`` is a graph's, of whatever format.
+
+    Raises:
+        OSError: if it cannot be read.
+    """
+    try:
+        state = json.loads((folder / "manifest.json").read_bytes())
+    except (FileNotFoundError, ValueError):
+        return False
+    return isinstance(state, dict) and state.keys() >= _OWN
 
 
 def encoder_difference(stored: EncoderRecord, wanted: EncoderRecord) -> str | None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
@@ -16,8 +15,10 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
+from medhop_dspy.threads import made_once
+
 if TYPE_CHECKING:
-    from medhop_dspy.graph.scoring import KnowledgeGraph
+    from medhop_dspy.graph.index import GraphIndex
 
 # Numbers in one block of sums, 1 MB in single precision, which stays in a core's cache.
 BLOCK: Final = 1 << 18
@@ -81,19 +82,19 @@ class Edges:
     tails: Tensor
 
     @classmethod
-    def of(cls, graph: KnowledgeGraph) -> Edges:
+    def of(cls, graph: GraphIndex) -> Edges:
         """The edges of G_ent, twice as many as it has facts."""
         facts = torch.from_numpy(np.array(graph.edges, np.int64).reshape(-1, 3))
         heads, relations, tails = facts.unbind(1)
         both = torch.cat([relations, relations + len(graph.relations)])
         return cls(torch.cat([heads, tails]), both, torch.cat([tails, heads]))
 
-    @cached_property
+    @made_once
     def incoming(self) -> Bags:
         """The edges by who receives."""
         return Bags.of(self.heads, self.relations, self.tails)
 
-    @cached_property
+    @made_once
     def outgoing(self) -> Bags:
         """The edges turned round, by who sent."""
         return Bags.of(self.tails, self.relations, self.heads)

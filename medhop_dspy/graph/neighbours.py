@@ -10,7 +10,8 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-BLOCK: Final = 512
+_BLOCK: Final = 512
+_CELLS: Final = 2**26  # cosines in memory at once, 256 MB
 # Cosines are rounded: the last digits of a float32 product depend on where in the matrix a row stands.
 DIGITS: Final = 6
 _TIE: Final = 1e-6
@@ -20,7 +21,7 @@ Pairs = tuple["NDArray[np.int64]", "NDArray[np.float32]"]
 
 
 def similar_pairs(
-    vectors: NDArray[np.float32], floor: float, progress: Progress = lambda done: None, *, block: int = BLOCK
+    vectors: NDArray[np.float32], floor: float, progress: Progress = lambda done: None, *, block: int | None = None
 ) -> Pairs:
     """All pairs of rows with a cosine of ``floor`` or more.
 
@@ -28,11 +29,12 @@ def similar_pairs(
         vectors: (n, d) unit rows.
         floor: Cosine, above 0 to 1.
         progress: Called with the number of rows done.
-        block: Rows compared with all others at once; memory is O(block x n).
+        block: Rows compared with all others at once; default: :func:`block_rows`.
 
     Returns:
         (m, 2) int64 pairs, the smaller row first, sorted; and their (m,) float32 cosines, rounded.
     """
+    block = block or block_rows(len(vectors))
     found, cosines = [np.zeros((0, 2), np.int64)], [np.zeros(0, np.float32)]
     for start in range(0, len(vectors), block):
         scores = vectors[start : start + block] @ vectors[start:].T  # (block, n - start)
@@ -52,7 +54,7 @@ def nearest_pairs(
     floor: float,
     progress: Progress = lambda done: None,
     *,
-    block: int = BLOCK,
+    block: int | None = None,
 ) -> Pairs:
     """Each row with its ``count`` nearest rows of other groups, as far as their cosine is ``floor`` or more.
 
@@ -70,10 +72,15 @@ def nearest_pairs(
     if not count or not len(vectors):
         return np.zeros((0, 2), np.int64), np.zeros(0, np.float32)
     numbers = np.unique(np.asarray(groups), return_inverse=True)[1]
-    parts = list(_nearest(vectors, numbers, count, floor, progress, block))
+    parts = list(_nearest(vectors, numbers, count, floor, progress, block or block_rows(len(vectors))))
     pairs = np.sort(np.concatenate([pairs for pairs, _ in parts]), axis=1)
     unique, first = np.unique(pairs, axis=0, return_index=True)
     return unique, np.concatenate([values for _, values in parts])[first]
+
+
+def block_rows(columns: int) -> int:
+    """How many rows are compared with ``columns`` others at once: 512, or fewer where that would be 2**26 cosines."""
+    return max(1, min(_BLOCK, _CELLS // max(1, columns)))
 
 
 def _nearest(

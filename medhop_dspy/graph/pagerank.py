@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.sparse import csr_array, sparray
 
-    from medhop_dspy.graph.scoring import KnowledgeGraph
+    from medhop_dspy.graph.index import GraphIndex
 
 TOLERANCE: Final = 1e-10
 
@@ -38,7 +38,7 @@ class PageRank:
         """
         from scipy.sparse import csr_array
 
-        matrix = csr_array(weights, dtype=np.float64)
+        matrix = csr_array(weights, dtype=np.float64, copy=True)  # its values are changed below
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
             raise InputError(f"edge weights have the shape {matrix.shape}, wanted a square matrix")
         if not (np.isfinite(matrix.data) & (matrix.data >= 0)).all():
@@ -54,7 +54,7 @@ class PageRank:
         self._damping = damping
         # Two distributions are at most 2 apart in L1, and each step brings them nearer by the factor `damping`. The
         # number of steps follows: it always suffices, and no question's result depends on those beside it.
-        self.steps = max(1, math.ceil(math.log(tolerance / 2) / math.log(damping)))
+        self._steps = max(1, math.ceil(math.log(tolerance / 2) / math.log(damping)))
 
     def scores(self, seeds: NDArray[np.float64]) -> NDArray[np.float64]:
         """Where the walker is in the long run.
@@ -76,29 +76,28 @@ class PageRank:
         totals = seeds.sum(axis=1, keepdims=True)
         jumps = np.ascontiguousarray((seeds / np.where(totals > 0, totals, 1.0)).T)  # (n, n_questions)
         state = jumps
-        for _ in range(self.steps):
+        for _ in range(self._steps):
             jumping = 1 - self._damping + self._damping * (self._stuck @ state)  # (1, n_questions)
             state = self._damping * (self._incoming @ state) + jumping * jumps
         return np.ascontiguousarray(state.T)
 
 
-def edge_weights(graph: KnowledgeGraph, *, with_passages: bool = True) -> csr_array:
+def adjacency(graph: GraphIndex) -> csr_array:
     """Symmetric weights of the graph's edges, for :class:`PageRank`.
 
-    Each fact of G_ent counts 1 in both directions, so that entities joined by several relations are nearer. G_link
-    counts 1, G_doc its similarity.
+    Each fact of G_ent counts 1 in both directions, so that entities joined by several relations are nearer; a synonym
+    counts the cosine of the two names, as in HippoRAG. G_link counts 1, G_doc its similarity.
 
     Returns:
-        (n, n) float64: entities, then passages; entities alone without ``with_passages``.
+        (n, n) float64: entities, then passages.
     """
     from scipy.sparse import block_array, coo_array, csr_array
 
     entities, passages = graph.mentions.shape
     heads, tails = graph.edges[:, 0], graph.edges[:, 2]
-    facts = coo_array((np.ones(len(heads)), (heads, tails)), shape=(entities, entities)).tocsr()
+    counted = graph.edge_weights.astype(np.float64)
+    facts = coo_array((counted, (heads, tails)), shape=(entities, entities)).tocsr()
     facts = facts + facts.T
-    if not with_passages:
-        return csr_array(facts)
     left, right = graph.passage_edges[:, 0], graph.passage_edges[:, 1]
     weights = graph.passage_weights.astype(np.float64)
     similar = coo_array((weights, (left, right)), shape=(passages, passages)).tocsr()

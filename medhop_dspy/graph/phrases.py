@@ -5,7 +5,6 @@ English word order only.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from typing import Final
 
@@ -74,15 +73,6 @@ _NEW_PREDICATE: Final = re.compile(rf"\s*,?\s*(?:and|but)\s+(?:{_AUXILIARY}|{_AD
 _PRONOUN: Final = re.compile(r"(?:It|They|He|She)\b")
 _DEFINITE: Final = re.compile(r"(?P<word>The|This|Its|Their|His|Her)(?=\s)(?P<rest>(?:\s+[\w-]+){1,3})")
 _LONGEST_GAP: Final = 90  # characters between two mentions that are related
-
-
-def digest() -> str:
-    """Hex SHA-256 of all patterns."""
-    patterns = (
-        _RELATION, _IDENTITY, _ROLE, _IS_CHANGE, _CHANGED, _PLACE, _CHANGES, _NEGATED, _CLAUSE, _BREAK, _AND,
-        _PLACED, _CONJUNCTION, _NEW_PREDICATE, _PRONOUN, _DEFINITE,
-    )  # fmt: skip
-    return hashlib.sha256("\n".join(p.pattern for p in patterns).encode()).hexdigest()
 
 
 def relation(gap: str) -> str:

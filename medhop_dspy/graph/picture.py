@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Final
 
-from medhop_dspy.errors import GraphError
+from medhop_dspy.errors import SettingsError
 from medhop_dspy.graph.index import SYNONYM
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def neighbourhood_svg(graph: GraphIndex, start: int, steps: Iterable[Step]) -> s
     Colours are types, arrows go from subject to object, broken lines join synonyms.
 
     Raises:
-        GraphError: networkx is not installed.
+        SettingsError: the library networkx is not installed.
     """
     drawn = list(steps)
     nodes = list(dict.fromkeys([start, *(n for step in drawn for n in (step.entity, step.neighbour))]))
@@ -67,8 +67,9 @@ def _layout(nodes: Sequence[int], steps: Sequence[Step]) -> dict[int, tuple[floa
     try:
         import networkx
     except ImportError as error:
-        raise GraphError(
-            "a picture needs networkx, which is not installed", hint="Install the extra: medhop-dspy[graph]."
+        raise SettingsError(
+            "a picture needs the library networkx, which is not installed",
+            hint="Install medhop-dspy with its extra `graph`.",
         ) from error
     drawing = networkx.Graph()
     drawing.add_nodes_from(nodes)

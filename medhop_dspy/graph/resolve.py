@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import ChainMap, Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -55,7 +55,7 @@ def resolve(extractions: Sequence[Extraction]) -> Resolved:
     mentioned: dict[_Node, set[int]] = defaultdict(set)
     said: dict[tuple[_Node, str, _Node], set[int]] = defaultdict(set)
     for passage, extraction in enumerate(extractions):
-        known = kinds | _kinds_within(extraction)
+        known = ChainMap(_kinds_within(extraction), kinds)  # no copy of all keys for each passage
         for name, entity_type in _names(extraction):
             node = key(name), kind(entity_type) or known.get(key(name), "")
             if node[0]:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import TYPE_CHECKING, Final, Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 import numpy as np
 
 from medhop_dspy.errors import GraphError, SettingsError
 from medhop_dspy.graph.linking import seed_rows
-from medhop_dspy.graph.scoring import document_scores
 from medhop_dspy.retrieval.fusion import reciprocal_rank_fusion
 from medhop_dspy.retrieval.retriever import checked_queries
 
@@ -30,7 +28,6 @@ if TYPE_CHECKING:
     from medhop_dspy.trace import Passage
 
 Mode = Literal["graph", "hybrid"]
-_CACHED_DOCUMENTS: Final = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +36,7 @@ class GraphSearch:
 
     Attributes:
         passages: Best first.
-        entities: Names of the graph that the query strings were linked to, each once.
+        entities: Names that it started from in the graph, each once.
         graph_used: Whether the graph ranked passages for at least one query string; if not, the vector index served
             alone.
     """
@@ -53,7 +50,7 @@ class GraphRetriever:
     """The graph's ranking S_graph, or its fusion with that of the dense retriever, for several query strings at once.
 
     For each query string: its entities are linked to the graph (Eq. 3), the scorer spreads from them over the graph,
-    and the best entities score the passages that mention them. In mode ``hybrid`` this ranking is fused with the
+    and entities score the passages that mention them. In mode ``hybrid`` this ranking is fused with the
     dense one, S_vec (Eq. 4), by reciprocal rank with eta = 60 (Eq. 5). Where ``lexical`` is on, BM25 is part of the
     dense ranking. A string of which nothing links is searched for by vectors alone.
 
@@ -83,7 +80,6 @@ class GraphRetriever:
         self._linker = linker
         self._scorer = scorer
         self._ids = np.array(graph.passage_ids, dtype=object)
-        self._document = lru_cache(maxsize=_CACHED_DOCUMENTS)(self._read_document)
 
     @classmethod
     def open(cls, dense: Retriever, embedder: Embedder, settings: Settings) -> Self:
@@ -117,16 +113,9 @@ class GraphRetriever:
         parts = [self.dense.digest, self.graph.digest, self._scorer.digest]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
-    def search(
-        self,
-        queries: Sequence[str],
-        k: int,
-        rerank_query: str | None = None,
-        *,
-        entities: Sequence[str] | None = None,
-    ) -> list[Passage]:
+    def search(self, queries: Sequence[str], k: int, rerank_query: str | None = None) -> list[Passage]:
         """The best passages for all query strings together; see :meth:`find`."""
-        return list(self.find(queries, k, rerank_query, entities=entities).passages)
+        return list(self.find(queries, k, rerank_query).passages)
 
     def find(
         self,
@@ -151,10 +140,9 @@ class GraphRetriever:
         wanted = checked_queries(queries, k)
         seeds = self._seeds(wanted, entities)
         rankings = self._rankings(wanted, seeds)
-        by = " ".join((rerank_query or "").split()) or wanted[0]
         linked = np.flatnonzero(seeds.any(axis=0))
         return GraphSearch(
-            passages=tuple(self.dense.select(rankings, k, by)),
+            passages=tuple(self.dense.select(rankings, k, wanted, rerank_query)),
             entities=tuple(self.graph.names[n] for n in linked),
             graph_used=bool(len(linked)),
         )
@@ -167,7 +155,7 @@ class GraphRetriever:
         """The same retriever without reranking and neighbours: the order is that of its own scores."""
         return self._view(self.dense.fused())
 
-    def in_mode(self, mode: str) -> GraphRetriever:
+    def in_mode(self, mode: str | None) -> GraphRetriever:
         """The same parts in mode ``graph`` or ``hybrid``.
 
         Raises:
@@ -192,22 +180,25 @@ class GraphRetriever:
     def _rankings(self, queries: Sequence[str], seeds: NDArray[np.float64]) -> list[list[Passage]]:
         """For each query string, at most ``settings.candidates`` passages, best first."""
         linked = [bool(row.any()) for row in seeds]
-        by_graph = iter(self._by_graph([q for q, use in zip(queries, linked, strict=True) if use], seeds[linked]))
+        by_graph = self._by_graph([q for q, use in zip(queries, linked, strict=True) if use], seeds[linked])
         dense = [n for n, use in enumerate(linked) if not use or self.mode == "hybrid"]
         by_vector = dict(zip(dense, self.dense.rankings([queries[n] for n in dense]) if dense else [], strict=True))
         rankings = []
         for number, use in enumerate(linked):
             vector = by_vector.get(number, [])
-            graph = self._passages(next(by_graph), vector) if use else []
+            graph = next(by_graph) if use else []
             rankings.append(reciprocal_rank_fusion([graph, vector]) if graph and vector else graph or vector)
         return [ranking[: self.settings.candidates] for ranking in rankings]
 
-    def _by_graph(self, queries: Sequence[str], seeds: NDArray[np.float64]) -> list[list[tuple[str, float]]]:
-        """S_graph: for each query string, at most ``settings.candidates`` ids with scores above 0, best first."""
+    def _by_graph(self, queries: Sequence[str], seeds: NDArray[np.float64]) -> Iterator[list[Passage]]:
+        """S_graph: for each query string, at most ``settings.candidates`` passages with scores above 0, best first."""
         if not len(queries):
-            return []
-        scores = document_scores(self.graph, self._scorer.scores(queries, seeds), self.settings.top_entities)
-        return [self._best(row) for row in scores]
+            return
+        scores = self._scorer.passages(self._scorer.scores(queries, seeds), self.settings.top_entities)
+        best = [self._best(row) for row in scores]
+        known = self._read(list(dict.fromkeys(passage_id for row in best for passage_id, _ in row)))
+        for row in best:
+            yield [replace(known[passage_id], score=score) for passage_id, score in row]
 
     def _best(self, scores: NDArray[np.float64]) -> list[tuple[str, float]]:
         """Ids of the best positive scores (n_passages,) by descending score, then id."""
@@ -217,23 +208,15 @@ class GraphRetriever:
         order = sorted(hits.tolist(), key=lambda n: (-scores[n], self._ids[n]))
         return [(self._ids[n], float(scores[n])) for n in order[:k]]
 
-    def _passages(self, scored: Sequence[tuple[str, float]], known: Sequence[Passage]) -> list[Passage]:
-        """The passages of these ids with these scores; ``known`` ones need not be read."""
-        at_hand = {p.id: p for p in known}
-        return [replace(at_hand.get(each) or self._passage(each), score=score) for each, score in scored]
-
-    def _passage(self, passage_id: str) -> Passage:
-        found = self._document(passage_id.rpartition("#")[0], self.index.digest).get(passage_id)
-        if found is None:
+    def _read(self, ids: Sequence[str]) -> dict[str, Passage]:
+        """The passages of the graph with these ids."""
+        found = self.index.by_ids(ids)
+        if missing := [each for each in ids if each not in found]:
             raise GraphError(
-                f"passage {passage_id!r} of the graph is not in the index",
+                f"passage {missing[0]!r} of the graph is not in the index",
                 hint="Bring the graph to the state of the index with `medhop graph build`.",
             )
         return found
-
-    def _read_document(self, doc_id: str, digest: str) -> dict[str, Passage]:
-        """Passages of a document by id; ``digest`` is of the index, so that what it no longer holds is forgotten."""
-        return {p.id: p for p in self.index.passages(doc_id)}
 
 
 def _mode(retriever: str | None) -> Mode:

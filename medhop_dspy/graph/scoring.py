@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from medhop_dspy.errors import ArtefactError, InputError
-from medhop_dspy.graph.pagerank import TOLERANCE, PageRank, edge_weights
+from medhop_dspy.graph.pagerank import TOLERANCE, PageRank, adjacency
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,61 +19,13 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
     from medhop_dspy.graph.gfm import GFM
+    from medhop_dspy.graph.index import GraphIndex
     from medhop_dspy.retrieval.embedding import Encoder
     from medhop_dspy.settings import Settings
 
 
-class KnowledgeGraph(Protocol):
-    """What linking and scoring need of a graph; :class:`medhop_dspy.graph.index.GraphIndex` has it."""
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """(n_entities,)."""
-        ...
-
-    @property
-    def relations(self) -> tuple[str, ...]:
-        """(n_relations,) texts."""
-        ...
-
-    @property
-    def edges(self) -> NDArray[np.int64]:
-        """(n_edges, 3) head, relation, tail: G_ent, each fact once."""
-        ...
-
-    @property
-    def mentions(self) -> csr_array:
-        """(n_entities, n_passages) 0/1: the inverted index M, that is, G_link."""
-        ...
-
-    @property
-    def passage_ids(self) -> tuple[str, ...]:
-        """(n_passages,)."""
-        ...
-
-    @property
-    def passage_edges(self) -> NDArray[np.int64]:
-        """(n, 2) pairs of passages, each once: G_doc."""
-        ...
-
-    @property
-    def passage_weights(self) -> NDArray[np.float32]:
-        """(n,) similarity of each pair, above 0."""
-        ...
-
-    @property
-    def vectors(self) -> NDArray[np.float32]:
-        """(n_entities, d) unit vectors of the names."""
-        ...
-
-    @property
-    def digest(self) -> str:
-        """Changes when the graph does."""
-        ...
-
-
 class EntityScorer(Protocol):
-    """Scores every entity of a graph for a question. Safe for threads."""
+    """Scores every entity of a graph for a question, and every passage by its entities. Safe for threads."""
 
     @property
     def digest(self) -> str:
@@ -96,6 +48,21 @@ class EntityScorer(Protocol):
         """
         ...
 
+    def passages(self, entity_scores: NDArray[np.float64], top: int) -> NDArray[np.float64]:
+        """Scores of passages from those of their entities.
+
+        Args:
+            entity_scores: (n_questions, n_entities) of :meth:`scores`.
+            top: How many entities count, at least 1, where not all do.
+
+        Returns:
+            (n_questions, n_passages), 0 or more. A row does not depend on the others.
+
+        Raises:
+            InputError: if ``top`` is below 1 or ``entity_scores`` of another shape.
+        """
+        ...
+
 
 class PageRankScorer:
     """Personalised PageRank over entities and passages, as in HippoRAG.
@@ -103,38 +70,38 @@ class PageRankScorer:
     A seed weighs its node specificity, 1 / (number of its passages).
     """
 
-    def __init__(self, graph: KnowledgeGraph, damping: float = 0.5, *, with_passages: bool = True) -> None:
+    def __init__(self, graph: GraphIndex, damping: float = 0.5) -> None:
         """Normalise the graph's edges.
 
         Args:
             graph: What is walked on.
             damping: Probability of following an edge rather than jumping to a seed, above 0 and below 1.
-            with_passages: Whether passages are nodes, with G_link and G_doc; else the walk is over G_ent alone.
 
         Raises:
             InputError: if ``damping`` is out of bounds.
         """
         self._specificity = specificity(graph)
-        self._walk = PageRank(edge_weights(graph, with_passages=with_passages), damping)
-        self._more_nodes = len(graph.passage_ids) if with_passages else 0
-        self.digest = _digest("pagerank", damping, with_passages, TOLERANCE)
-
-    def __deepcopy__(self, memo: dict[int, object]) -> Self:
-        """Itself: optimisers copy the modules that hold it, and it never changes."""
-        return self
+        self._mentioned = _by_passage(graph)
+        self._walk = PageRank(adjacency(graph), damping)
+        self.digest = _digest("pagerank", "sum of all entities", damping, TOLERANCE)
 
     def scores(self, questions: Sequence[str], seeds: NDArray[np.float64]) -> NDArray[np.float64]:
         """Probability of meeting each entity; see :class:`EntityScorer`. The words of the questions play no part."""
-        entities = len(self._specificity)
-        _check(questions, seeds, entities)
-        nodes = np.pad(seeds * self._specificity, ((0, 0), (0, self._more_nodes)))
+        passages, entities = self._mentioned.shape
+        _check_seeds(questions, seeds, entities)
+        nodes = np.pad(seeds * self._specificity, ((0, 0), (0, passages)))
         return self._walk.scores(nodes)[:, :entities]
+
+    def passages(self, entity_scores: NDArray[np.float64], top: int) -> NDArray[np.float64]:
+        """S = p M: the sum of the probabilities of all entities that a passage mentions, whatever ``top`` is."""
+        _check_scores(entity_scores, self._mentioned.shape[1], top)
+        return _sums(self._mentioned, entity_scores)
 
 
 class GFMScorer:
     """The query-dependent graph neural network of GFM-RAG over G_ent."""
 
-    def __init__(self, graph: KnowledgeGraph, model: GFM, embedder: Encoder, cache: Path | None = None) -> None:
+    def __init__(self, graph: GraphIndex, model: GFM, embedder: Encoder, cache: Path | None = None) -> None:
         """Embed the relations.
 
         Args:
@@ -159,6 +126,7 @@ class GFMScorer:
         self._model = model.eval()
         self._embedder = embedder
         self._specificity = specificity(graph)
+        self._mentioned = _by_passage(graph)
         self._edges = Edges.of(graph)
         # One question to a thread. In a batch the last digits would depend on the questions beside it, and threads
         # that share one small product wait for each other, many times as long where the cores are busy.
@@ -166,13 +134,9 @@ class GFMScorer:
         self._relations = weights.relation_features(graph.relations, embedder, cache)
         self.digest = _digest("gfm", weights.weights_digest(model), embedder.digest, embedder.revision)
 
-    def __deepcopy__(self, memo: dict[int, object]) -> Self:
-        """Itself: optimisers copy the modules that hold it, and a model is to be shared."""
-        return self
-
     def scores(self, questions: Sequence[str], seeds: NDArray[np.float64]) -> NDArray[np.float64]:
         """The model's probability that each entity serves the answer; see :class:`EntityScorer`."""
-        _check(questions, seeds, len(self._specificity))
+        _check_seeds(questions, seeds, len(self._specificity))
         scores = np.zeros(seeds.shape)
         weighted = (seeds * self._specificity).astype(np.float32)
         rows = np.flatnonzero(weighted.any(axis=1)).tolist()
@@ -180,6 +144,19 @@ class GFMScorer:
             vectors = self._embedder.embed([questions[row] for row in rows])
             scores[rows] = list(self._pool.map(self._score, vectors, weighted[rows]))
         return scores
+
+    def passages(self, entity_scores: NDArray[np.float64], top: int) -> NDArray[np.float64]:
+        """S = F M, where F holds 1 / (number of its passages) for the ``top`` entities of a question, 0 for the others.
+
+        So the entities' scores only choose who counts. An entity of score 0 never does; among equal scores the smaller
+        number does.
+        """
+        _check_scores(entity_scores, len(self._specificity), top)
+        best = np.argsort(-entity_scores, axis=1, kind="stable")[:, :top]
+        chosen = np.zeros_like(entity_scores)
+        np.put_along_axis(chosen, best, self._specificity[best], axis=1)
+        chosen[entity_scores <= 0] = 0
+        return _sums(self._mentioned, chosen)
 
     def _score(self, vector: NDArray[np.float32], seeds: NDArray[np.float32]) -> NDArray[np.float64]:
         """(n_entities,) scores for the question ``vector`` (d,) from weighted ``seeds`` (n_entities,)."""
@@ -193,53 +170,18 @@ class GFMScorer:
         return probabilities
 
 
-def specificity(graph: KnowledgeGraph) -> NDArray[np.float64]:
+def specificity(graph: GraphIndex) -> NDArray[np.float64]:
     """(n_entities,) weight 1 / (number of its passages) of each entity; 0 where it has none."""
-    counts = np.asarray(graph.mentions.sum(axis=1), np.float64).ravel()
+    counts = graph.passage_counts.astype(np.float64)
     return np.divide(1.0, counts, out=np.zeros_like(counts), where=counts > 0)
 
 
-def document_scores(graph: KnowledgeGraph, entity_scores: NDArray[np.float64], top: int) -> NDArray[np.float64]:
-    """Scores of passages from those of entities, as in GFM-RAG: S = F M.
-
-    F holds, for the ``top`` entities of a question, 1 / (number of its passages), and 0 for the others. So the
-    entities' scores only choose who counts.
-
-    Args:
-        graph: Whose entities and passages these are.
-        entity_scores: (n_questions, n_entities), 0 or more. An entity of score 0 never counts; among equal scores
-            the smaller number does.
-        top: How many entities count, at least 1.
-
-    Returns:
-        (n_questions, n_passages), 0 for a passage that mentions none of them.
-
-    Raises:
-        InputError: if ``top`` is below 1 or ``entity_scores`` of another shape.
-    """
-    entities = graph.mentions.shape[0]
-    if top < 1:
-        raise InputError(f"the number of entities that score passages must be at least 1, got {top}")
-    if entity_scores.ndim != 2 or entity_scores.shape[1] != entities:
-        raise InputError(f"entity scores have the shape {entity_scores.shape}, wanted (questions, {entities})")
-    best = np.argsort(-entity_scores, axis=1, kind="stable")[:, :top]
-    chosen = np.zeros_like(entity_scores)
-    np.put_along_axis(chosen, best, specificity(graph)[best], axis=1)
-    chosen[entity_scores <= 0] = 0
-    return np.ascontiguousarray((graph.mentions.T.astype(np.float64) @ chosen.T).T)
-
-
-def gfm_folder(settings: Settings) -> Path:
-    """Where the weights of the scorer ``gfm`` are: ``settings.gfm_model``, or ``gfm`` in the graph's folder."""
-    return settings.gfm_model or settings.graph_folder / "gfm"
-
-
-def make_scorer(graph: KnowledgeGraph, settings: Settings, embedder: Encoder) -> EntityScorer:
+def make_scorer(graph: GraphIndex, settings: Settings, embedder: Encoder) -> EntityScorer:
     """The scorer that ``settings.graph_scorer`` names.
 
     Args:
         graph: What it scores.
-        settings: ``graph_scorer``, ``damping``, ``graph``, ``gfm_model``, ``home``.
+        settings: ``graph_scorer``, ``damping``, ``gfm_folder``, ``home``.
         embedder: The model of the vector index. Weights that were trained on another get that one from
             ``settings.home``.
 
@@ -250,15 +192,33 @@ def make_scorer(graph: KnowledgeGraph, settings: Settings, embedder: Encoder) ->
         return PageRankScorer(graph, settings.damping)
     from medhop_dspy.graph import weights
 
-    folder = gfm_folder(settings)
-    model, record = weights.load(folder)
+    model, record = weights.load(settings.gfm_folder)
     fitting = weights.fitting_embedder(record, embedder, settings.home)
-    return GFMScorer(graph, model, fitting, folder)
+    return GFMScorer(graph, model, fitting, settings.gfm_folder)
 
 
-def _check(questions: Sequence[str], seeds: NDArray[np.float64], entities: int) -> None:
+def _by_passage(graph: GraphIndex) -> csr_array:
+    """(n_passages, n_entities) the inverted index M turned round, in the precision of the scores."""
+    from scipy.sparse import csr_array
+
+    return csr_array(graph.mentions.T, dtype=np.float64)
+
+
+def _sums(mentioned: csr_array, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(n_questions, n_passages) sums of the ``weights`` (n_questions, n_entities) of what each passage mentions."""
+    return np.ascontiguousarray((mentioned @ weights.T).T)
+
+
+def _check_seeds(questions: Sequence[str], seeds: NDArray[np.float64], entities: int) -> None:
     if seeds.shape != (len(questions), entities):
         raise InputError(f"seeds have the shape {seeds.shape}, wanted ({len(questions)}, {entities})")
+
+
+def _check_scores(entity_scores: NDArray[np.float64], entities: int, top: int) -> None:
+    if top < 1:
+        raise InputError(f"the number of entities that score passages must be at least 1, got {top}")
+    if entity_scores.ndim != 2 or entity_scores.shape[1] != entities:
+        raise InputError(f"entity scores have the shape {entity_scores.shape}, wanted (questions, {entities})")
 
 
 def _digest(*facts: object) -> str:

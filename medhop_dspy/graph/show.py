@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from medhop_dspy.errors import InputError
+from medhop_dspy.graph.index import label
 from medhop_dspy.graph.names import key
 
 if TYPE_CHECKING:
@@ -32,9 +33,14 @@ class Hub:
     degree: int
     passages: int
 
+    @property
+    def label(self) -> str:
+        """Name and, where it is known, type."""
+        return label(self.name, self.type)
+
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class GraphSummary:
     """Numbers about a graph.
 
     Attributes:
@@ -78,25 +84,25 @@ class Step:
         relation: As text.
         forward: Whether the triple is read in this direction; synonyms always are.
         neighbour: Number of the other entity.
-        titles: Of the documents that say so, each once, in the order of the passages.
+        edge: Number of the edge.
     """
 
     entity: int
     relation: str
     forward: bool
     neighbour: int
-    titles: tuple[str, ...]
+    edge: int
 
 
-def summarise(graph: GraphIndex, hubs: int = 10) -> Summary:
+def describe(graph: GraphIndex, hubs: int = 10) -> GraphSummary:
     """Count what is in the graph, and name its ``hubs`` largest hubs."""
     degrees = degrees_of(graph)
     counts = Counter(graph.edges[:, 1].tolist())
     synonyms = counts.pop(graph.synonym, 0)
     largest = sorted(
-        range(len(graph.names)), key=lambda e: (-degrees[e], -graph.document_counts[e], graph.names[e], graph.types[e])
+        range(len(graph.names)), key=lambda e: (-degrees[e], -graph.passage_counts[e], graph.names[e], graph.types[e])
     )
-    return Summary(
+    return GraphSummary(
         entities=len(graph.names),
         source=graph.manifest.source,
         types=_ranked(Counter(graph.types)),
@@ -108,7 +114,7 @@ def summarise(graph: GraphIndex, hubs: int = 10) -> Summary:
         degrees=tuple(np.quantile(degrees, QUANTILES).tolist()) if len(degrees) else (),
         components=_components(graph),
         hubs=tuple(
-            Hub(graph.names[e], graph.types[e], int(degrees[e]), int(graph.document_counts[e])) for e in largest[:hubs]
+            Hub(graph.names[e], graph.types[e], int(degrees[e]), int(graph.passage_counts[e])) for e in largest[:hubs]
         ),
     )
 
@@ -159,13 +165,14 @@ def neighbourhood(graph: GraphIndex, start: int, hops: int = 1) -> Iterator[Step
     """
     if hops < 1:
         raise InputError(f"hops is {hops}, wanted 1 or more")
+    around = _edges_around(graph)
     reached, ring, used = {start}, [start], set[int]()
     for _ in range(hops):
         following: list[int] = []
         for entity in ring:
-            for edge, step in _steps(graph, entity):
-                if edge not in used:
-                    used.add(edge)
+            for step in _steps(graph, entity, around(entity)):
+                if step.edge not in used:
+                    used.add(step.edge)
                     yield step
                     if step.neighbour not in reached:
                         reached.add(step.neighbour)
@@ -178,21 +185,33 @@ def mentioning(graph: GraphIndex, entity: int) -> list[str]:
     return _titles(graph, graph.mentions, entity)
 
 
-def label(graph: GraphIndex, entity: int) -> str:
-    """Name and, where it is known, type."""
-    return f"{graph.names[entity]} ({graph.types[entity]})" if graph.types[entity] else graph.names[entity]
+def stating(graph: GraphIndex, step: Step) -> list[str]:
+    """Titles of the documents that say what a step does, each once, in the order of the passages."""
+    return _titles(graph, graph.support, step.edge)
 
 
-def _steps(graph: GraphIndex, entity: int) -> list[tuple[int, Step]]:
-    """The edges at an entity with their numbers."""
+def _edges_around(graph: GraphIndex) -> Callable[[int], list[int]]:
+    """A function that gives the numbers of the edges at an entity, without looking at all others each time."""
+    ends = graph.edges[:, [0, 2]].ravel()  # edge n has the places 2 n and 2 n + 1
+    order = np.argsort(ends, kind="stable")
+    starts = np.searchsorted(ends[order], np.arange(len(graph.names) + 1))
+
+    def around(entity: int) -> list[int]:
+        # Of a thing with itself, an edge is there twice.
+        numbers: list[int] = np.unique(order[starts[entity] : starts[entity + 1]] // 2).tolist()
+        return numbers
+
+    return around
+
+
+def _steps(graph: GraphIndex, entity: int, edges: Iterable[int]) -> list[Step]:
+    """The ``edges`` at an entity, in order."""
     found = []
-    for edge in np.flatnonzero((graph.edges[:, 0] == entity) | (graph.edges[:, 2] == entity)).tolist():
+    for edge in edges:
         head, relation, tail = graph.edges[edge].tolist()
         forward = head == entity or relation == graph.synonym
-        neighbour = tail if head == entity else head
-        step = Step(entity, graph.relations[relation], forward, neighbour, tuple(_titles(graph, graph.support, edge)))
-        found.append((edge, step))
-    return sorted(found, key=lambda each: _order(graph, each[1]))
+        found.append(Step(entity, graph.relations[relation], forward, tail if head == entity else head, edge))
+    return sorted(found, key=lambda step: _order(graph, step))
 
 
 def _order(graph: GraphIndex, step: Step) -> tuple[str, bool, str, int]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from medhop_dspy.graph.index import SYNONYM, sparse_rows
 from medhop_dspy.graph.names import numbered_siblings
-from medhop_dspy.graph.neighbours import similar_pairs
+from medhop_dspy.graph.neighbours import Pairs, similar_pairs
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,7 +23,7 @@ def synonyms(
     vectors: NDArray[np.float32],
     floor: float,
     progress: Callable[[int], object] = lambda done: None,
-) -> NDArray[np.int64]:
+) -> Pairs:
     """Pairs of entities whose names mean the same.
 
     They are not joined further: a chain of near names leads far from where it began. Numbered siblings never are
@@ -36,34 +36,39 @@ def synonyms(
         progress: Called with the number of entities done.
 
     Returns:
-        (n, 2) int64, the smaller number first, sorted.
+        (n, 2) int64, the smaller number first, sorted; and their (n,) float32 cosines.
     """
-    pairs, _ = similar_pairs(vectors, floor, progress)
+    pairs, cosines = similar_pairs(vectors, floor, progress)
     keys, names = resolved.keys, resolved.names
     kept = [
-        (one, other)
-        for one, other in pairs.tolist()
-        if keys[one] != keys[other] and not numbered_siblings(names[one], names[other])
+        keys[one] != keys[other] and not numbered_siblings(names[one], names[other]) for one, other in pairs.tolist()
     ]
-    return np.array(kept, np.int64).reshape(-1, 2)
+    chosen = np.array(kept, bool)
+    return pairs[chosen], cosines[chosen]
 
 
-def with_synonyms(resolved: Resolved, pairs: NDArray[np.int64]) -> tuple[NDArray[np.int64], csr_array]:
+def with_synonyms(
+    resolved: Resolved, pairs: NDArray[np.int64], cosines: NDArray[np.float32]
+) -> tuple[NDArray[np.int64], csr_array, NDArray[np.float32]]:
     """Triples and synonyms together.
 
     Args:
         resolved: The triples; a passage may have said a synonym in words.
         pairs: (n, 2) as of :func:`synonyms`.
+        cosines: (n,) likewise.
 
     Returns:
-        (n_edges, 3) sorted edges, each once, and the (n_edges, n_passages) passages that say so.
+        (n_edges, 3) sorted edges, each once; the (n_edges, n_passages) passages that say so; and (n_edges,) float32
+        weights: 1 for what a passage says, the cosine for a synonym that none says.
     """
     from scipy.sparse import vstack
 
     relation = resolved.relations.index(SYNONYM)
     said = set(map(tuple, resolved.edges[resolved.edges[:, 1] == relation][:, [0, 2]].tolist()))
-    new = [(head, relation, tail) for head, tail in pairs.tolist() if (head, tail) not in said]
-    edges = np.concatenate([resolved.edges, np.array(new, np.int64).reshape(-1, 3)])
-    unsaid = sparse_rows(np.zeros(len(new) + 1, np.int64), np.zeros(0, np.int64), resolved.support.shape[1])
+    new = np.array([pair not in said for pair in map(tuple, pairs.tolist())], bool)
+    heads, tails = pairs[new].T
+    edges = np.concatenate([resolved.edges, np.stack([heads, np.full_like(heads, relation), tails], axis=1)])
+    weights = np.concatenate([np.ones(len(resolved.edges), np.float32), cosines[new]])
+    unsaid = sparse_rows(np.zeros(len(heads) + 1, np.int64), np.zeros(0, np.int64), resolved.support.shape[1])
     order = np.lexsort((edges[:, 2], edges[:, 1], edges[:, 0]))
-    return edges[order], vstack([resolved.support, unsaid], format="csr")[order]
+    return edges[order], vstack([resolved.support, unsaid], format="csr")[order], weights[order]

@@ -33,7 +33,7 @@ from medhop_dspy.retrieval.manifest import EncoderRecord
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from medhop_dspy.graph.scoring import KnowledgeGraph
+    from medhop_dspy.graph.index import GraphIndex
     from medhop_dspy.retrieval.embedding import Encoder
 
 FORMAT: Final = 1
@@ -77,7 +77,7 @@ Progress = Callable[[Epoch, int, int], object]
 
 
 def train(
-    graph: KnowledgeGraph,
+    graph: GraphIndex,
     folder: Path,
     embedder: Encoder,
     questions: Sequence[tuple[str, Sequence[str]]] = (),
@@ -91,7 +91,7 @@ def train(
 
     Args:
         graph: Its facts are what is learnt first.
-        folder: Gets ``model.safetensors`` and ``config.json``.
+        folder: Gets ``model.safetensors``, and for people ``config.json``.
         embedder: Gives the vectors of questions and relations; the model will work with this one alone. It has to be
             the one of the graph's names, too.
         questions: Question texts, each with the ids of the passages that answer it.
@@ -256,8 +256,8 @@ class _Run:
         except (pickle.UnpicklingError, OSError, RuntimeError, ValueError, EOFError) as error:
             _log.warning("the checkpoint %s cannot be read, so training begins anew: %s", checkpoint, error)
             return
-        if state["data"] != data:
-            _log.info("the checkpoint %s is of other data or options, so training begins anew", checkpoint)
+        if not isinstance(state, dict) or state.get("data") != data:
+            _log.info("the checkpoint %s is of another training, so training begins anew", checkpoint)
             return
         self.epochs = [Epoch(**epoch) for epoch in state["epochs"]]
         self.model.load_state_dict(state["model"])
@@ -273,7 +273,7 @@ def _new_model(embedder: Encoder, options: TrainingOptions) -> GFM:
 
 
 def _signature(
-    graph: KnowledgeGraph,
+    graph: GraphIndex,
     embedder: Encoder,
     questions: Sequence[tuple[str, Sequence[str]]],
     options: TrainingOptions,
@@ -285,9 +285,9 @@ def _signature(
 
 
 def _record(
-    graph: KnowledgeGraph, embedder: Encoder, options: TrainingOptions, data: str, result: TrainingResult
+    graph: GraphIndex, embedder: Encoder, options: TrainingOptions, data: str, result: TrainingResult
 ) -> dict[str, Any]:
-    """What ``config.json`` says of the weights."""
+    """What is known of the weights."""
     return {
         "format": FORMAT,
         "features": embedder.dimension,

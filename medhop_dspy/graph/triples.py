@@ -11,6 +11,7 @@ from medhop_dspy.answers.canonical import text
 from medhop_dspy.answers.textnorm import tidy, word_set
 from medhop_dspy.graph.names import key, kind
 from medhop_dspy.graph.records import Entity, Extraction, Triple
+from medhop_dspy.retrieval.records import has_half_pair
 
 if TYPE_CHECKING:
     from medhop_dspy.graph.records import Source
@@ -48,8 +49,8 @@ def clean(entities: object, triples: object, source: Source) -> Extraction:
         Entities in the order of the reply, those that only triples name behind the others, each key and kind once, with
         the kind of :func:`~medhop_dspy.graph.names.kind` as type, which an entity of unknown type takes over from a
         later mention. Triples in the order of the reply, each once, with the spellings of the entities. Pronouns,
-        words such as "the patient" and names without a letter or digit are rejected, and so are triples of a thing
-        with itself. Repetitions are left out and not counted.
+        words such as "the patient", names without a letter or digit and texts that are not Unicode are rejected, and
+        so are triples of a thing with itself. Repetitions are left out and not counted.
     """
     found = _Found()
     for item in _items(entities):
@@ -69,7 +70,8 @@ def _usable(name: str) -> str:
     cleaned = text(name) or ""
     folded = cleaned.casefold()
     general = folded in _PRONOUNS or folded in _BOILERPLATE or folded.partition(" ")[0] in _POINTING
-    return "" if general or len(cleaned) > MAX_NAME or not key(cleaned) else cleaned
+    unusable = general or len(cleaned) > MAX_NAME or has_half_pair(cleaned) or not key(cleaned)
+    return "" if unusable else cleaned
 
 
 class _Found:
@@ -135,4 +137,5 @@ def _fields(item: object, *names: tuple[str, ...]) -> tuple[Any, ...]:
 
 def _relation(phrase: str) -> str:
     words = tidy(phrase.replace("_", " ")).casefold().strip(" .,;:\"'")
-    return words if any(c.isalpha() for c in words) and len(words) <= MAX_RELATION else ""
+    usable = any(c.isalpha() for c in words) and len(words) <= MAX_RELATION and not has_half_pair(words)
+    return words if usable else ""

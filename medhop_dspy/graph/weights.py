@@ -28,9 +28,10 @@ if TYPE_CHECKING:
 
 WEIGHTS: Final = "model.safetensors"
 PUBLISHED_WEIGHTS: Final = "model.pth"
-RECORD: Final = "config.json"
+CONFIG: Final = "config.json"
 RELATIONS: Final = "relations.safetensors"
 PUBLISHED_EMBEDDER: Final = "sentence-transformers/all-mpnet-base-v2"
+_RECORD: Final = "record"  # key of the weights' metadata
 _TRAIN: Final = "Train a model with `medhop graph train`, or give the folder of published weights as gfm_model."
 _log = logging.getLogger(__name__)
 
@@ -62,7 +63,9 @@ def weights_digest(model: GFM) -> str:
 
 
 def save(model: GFM, folder: Path, record: dict[str, Any]) -> None:
-    """Write the weights and what is known of them; a crash leaves the old files or the new ones.
+    """Write the weights and what is known of them, in one file: a crash leaves the old state or the new one.
+
+    ``config.json`` beside it says the same to people and is not read again.
 
     Raises:
         DiskFullError: no space is left.
@@ -74,19 +77,20 @@ def save(model: GFM, folder: Path, record: dict[str, Any]) -> None:
     known = {**record, "weights": weights_digest(model)}
     with disk_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        write_atomically(folder / WEIGHTS, lambda stream: stream.write(to_bytes(tensors)))
-        write_atomically(folder / RECORD, lambda stream: stream.write(json.dumps(known, indent=1).encode()))
+        data = to_bytes(tensors, {_RECORD: json.dumps(known)})
+        write_atomically(folder / WEIGHTS, lambda stream: stream.write(data))
+        write_atomically(folder / CONFIG, lambda stream: stream.write(json.dumps(known, indent=1).encode()))
 
 
 def load(folder: Path) -> tuple[GFM, dict[str, Any]]:
-    """The weights in ``folder``, of ours or of the published layout (``model.pth``), and the record beside them.
+    """The weights in ``folder``, of ours or of the published layout (``model.pth``), and their record.
 
-    The sizes are those of the weights.
+    The sizes are those of the weights; the record of published ones is empty.
 
     Raises:
         ArtefactError: the weights are missing, damaged, or not those of this architecture.
     """
-    state = _read_weights(folder)
+    state, record = _read(folder)
     try:
         hidden, features = state["question_mlp.weight"].shape
         layers = len({name.split(".")[2] for name in state if name.startswith("entity_model.layers.")})
@@ -96,12 +100,6 @@ def load(folder: Path) -> tuple[GFM, dict[str, Any]]:
         raise ArtefactError(
             f"the weights in {folder} are not those of a graph model: {_line(error)}", hint=_TRAIN
         ) from error
-    record = _read_record(folder)
-    if record.get("weights", weights_digest(model)) != weights_digest(model):
-        raise ArtefactError(
-            f"the weights in {folder} are not those that {RECORD} beside them describes",
-            hint="Its training was interrupted while writing; run `medhop graph train` again.",
-        )
     return model.eval(), record
 
 
@@ -114,15 +112,18 @@ def fitting_embedder(record: dict[str, Any], embedder: Encoder, home: Path) -> E
         home: The folder that holds ``models``.
 
     Raises:
-        ArtefactError: that model is not there, or is another one of the same name.
+        ArtefactError: that model is not there, or is another one of the same name; or the record names none.
     """
-    wanted = record.get("embedder") or {"name": PUBLISHED_EMBEDDER}
+    wanted = record.get("embedder", {"name": PUBLISHED_EMBEDDER})
+    texts = [wanted.get("name"), wanted.get("digest", "")] if isinstance(wanted, dict) else [None]
+    if not all(isinstance(text, str) for text in texts):
+        raise ArtefactError("the record of the graph model does not say which embedding model it reads", hint=_TRAIN)
     if embedder.name == wanted["name"] and "digest" not in wanted:
         return embedder
     if (embedder.digest, embedder.revision) == (wanted.get("digest"), wanted.get("revision")):
         return embedder
     found = Embedder(wanted["name"], home=home)
-    if "digest" in wanted and (found.digest, found.revision) != (wanted["digest"], wanted["revision"]):
+    if "digest" in wanted and (found.digest, found.revision) != (wanted["digest"], wanted.get("revision")):
         raise ArtefactError(
             f"the graph model was trained on {wanted['name']} with weights {wanted['digest'][:12]}, "
             f"the model of that name here has {found.digest[:12]}",
@@ -131,38 +132,31 @@ def fitting_embedder(record: dict[str, Any], embedder: Encoder, home: Path) -> E
     return found
 
 
-def _read_weights(folder: Path) -> dict[str, Tensor]:
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
+def _read(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """The tensors by name, and what their file says of them."""
+    from safetensors import SafetensorError, safe_open
 
     ours, published = folder / WEIGHTS, folder / PUBLISHED_WEIGHTS
     if not ours.is_file() and not published.is_file():
         raise ArtefactError(f"there are no weights of a graph model in {folder}", hint=_TRAIN)
     try:
         if ours.is_file():
-            return dict(load_file(ours))
+            with safe_open(ours, framework="pt") as file:
+                record = json.loads((file.metadata() or {}).get(_RECORD, "{}"))
+                return {name: file.get_tensor(name) for name in file.keys()}, dict(record)  # noqa: SIM118
         state = torch.load(published, map_location="cpu", weights_only=True)
-        return dict(state.get("model", state))
+        return dict(state.get("model", state)), {}
     except (
         SafetensorError,
         pickle.UnpicklingError,
         OSError,
         RuntimeError,
         ValueError,
+        TypeError,
         AttributeError,
         EOFError,
     ) as error:
         raise ArtefactError(f"the weights in {folder} cannot be read: {_line(error)}", hint=_TRAIN) from error
-
-
-def _read_record(folder: Path) -> dict[str, Any]:
-    try:
-        record = json.loads((folder / RECORD).read_bytes())
-        return record if isinstance(record, dict) else {}
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError) as error:
-        raise ArtefactError(f"{folder / RECORD} cannot be read: {error}", hint=_TRAIN) from error
 
 
 def _kept(folder: Path | None, key: str) -> Tensor | None:

@@ -12,6 +12,7 @@ from typing import Final
 
 from dspy import lm15
 from dspy.utils.exceptions import (
+    AdapterParseError,
     ContextWindowExceededError,
     DSPyError,
     LMProviderError,
@@ -67,6 +68,12 @@ def describe(error: BaseException) -> str:
     """``Class: message`` with the public class name, for :attr:`medhop_dspy.trace.LMCall.error`."""
     public = next((c for c in type(error).__mro__ if c.__module__ == errors.__name__), type(error))
     return f"{public.__name__}: {error}"
+
+
+def parse_reason(error: AdapterParseError) -> str:
+    """Why a reply could not be read, with its beginning; ``empty reply`` where there was none."""
+    reply = str(error.lm_response).strip()
+    return f"{_first_line(error.__cause__ or error)} (reply: {reply[:120]!r})" if reply else "empty reply"
 
 
 def translate(error: Exception, *, server: str, timeout: float) -> Exception:
@@ -127,5 +134,5 @@ def _translate_lm15(error: lm15.LM15Error, server: str, timeout: float) -> Excep
     return LMRefusedError(f"{server} refused the request: {status}{error.message}")
 
 
-def _first_line(error: Exception) -> str:
+def _first_line(error: BaseException) -> str:
     return str(error).strip().splitlines()[0] if str(error).strip() else "no reason given"

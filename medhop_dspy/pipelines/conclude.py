@@ -27,6 +27,9 @@ class Concluding(Program):
     A subclass says what it collects. Its answer is reported as it is.
     """
 
+    fusion: ClassVar[Mapping[str, float] | None] = None
+    """Weights of the rankings that it searches by, see :meth:`Retriever.fused`; None: searches as the settings say."""
+
     overrides: ClassVar[Mapping[str, Any]] = {"unvalidated": "draft"}
     strategy: ClassVar[Strategy] = Strategy.DIRECT
     final: ClassVar[type[dspy.Signature]] = signatures.AnswerDraft
@@ -35,7 +38,14 @@ class Concluding(Program):
         self, retriever: Retriever | GraphRetriever, settings: Settings, adapter: dspy.Adapter | None = None
     ) -> None:
         super().__init__(retriever, settings, adapter)
+        if self.fusion is not None:
+            self.retriever = self.retriever.dense.fused(**self.fusion)
         self.draft = dspy.Predict(self.final)
+
+    @classmethod
+    def max_lm_calls(cls, settings: Settings) -> int:
+        """One answer."""
+        return 1
 
     @abstractmethod
     async def _collect(self, run: Run) -> Sequence[str]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import threading
 from collections.abc import Callable, Coroutine, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -31,31 +32,54 @@ async def in_threads(jobs: Sequence[Job[T]], limit: int) -> list[T]:
     """Results of jobs that never suspend, in their order, at most ``limit`` at once; this never suspends either.
 
     Each thread has a copy of the context, and so of what ``dspy.context`` has set. After the first error no further
-    job begins.
+    job begins, and those under way are finished.
+
+    Raises:
+        Exception: of the jobs that failed, that of the first in the order of ``jobs``.
     """
     if min(limit, len(jobs)) <= 1:
         return [drive(job()) for job in jobs]
-    with ThreadPoolExecutor(min(limit, len(jobs)), "program") as pool:
-        futures = [pool.submit(contextvars.copy_context().run, lambda job=job: drive(job())) for job in jobs]
+    failed = threading.Event()
+
+    def run(job: Job[T]) -> tuple[T] | None:
+        """The result, or None where the job was not begun."""
+        if failed.is_set():
+            return None
         try:
-            return [future.result() for future in futures]
+            return (drive(job()),)
+        except BaseException:
+            failed.set()
+            raise
+
+    with ThreadPoolExecutor(min(limit, len(jobs)), "program") as pool:
+        futures = [pool.submit(contextvars.copy_context().run, run, job) for job in jobs]
+        try:
+            wait(futures)
         finally:
-            for future in futures:
-                future.cancel()  # does nothing to those that have ended
+            failed.set()  # an interrupted wait begins nothing more
+    return _results([future.exception() or future.result() for future in futures])
 
 
 async def in_tasks(jobs: Sequence[Job[T]], limit: int) -> list[T]:
-    """Results of jobs in their order, at most ``limit`` at once; the first error cancels the others."""
-    gate = asyncio.Semaphore(limit)
+    """Results of jobs in their order, at most ``limit`` at once; as :func:`in_threads`, for jobs that do suspend."""
+    gate, failed = asyncio.Semaphore(limit), asyncio.Event()
 
-    async def gated(job: Job[T]) -> T:
+    async def run(job: Job[T]) -> tuple[T] | None:
         async with gate:
-            return await job()
+            if failed.is_set():
+                return None
+            try:
+                return (await job(),)
+            except BaseException:
+                failed.set()
+                raise
 
-    tasks = [asyncio.ensure_future(gated(job)) for job in jobs]
-    try:
-        return await asyncio.gather(*tasks)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+    return _results(await asyncio.gather(*map(run, jobs), return_exceptions=True))
+
+
+def _results(outcomes: Sequence[tuple[T] | BaseException | None]) -> list[T]:
+    """What the jobs returned; the first error is raised."""
+    for outcome in outcomes:
+        if isinstance(outcome, BaseException):
+            raise outcome
+    return [outcome[0] for outcome in outcomes if isinstance(outcome, tuple)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, cast
 
 import dspy
@@ -12,13 +11,14 @@ import numpy as np
 from medhop_dspy import signatures
 from medhop_dspy.answers import is_placeholder
 from medhop_dspy.graph.index import SYNONYM
-from medhop_dspy.graph.retriever import GraphRetriever
+from medhop_dspy.graph.retriever import GraphRetriever, GraphSearch
 from medhop_dspy.graph.signatures import QueryEntities
 from medhop_dspy.pipelines.conclude import Concluding
 from medhop_dspy.pipelines.evidence import line
 from medhop_dspy.retrieval.lexical import LexicalIndex
 from medhop_dspy.retrieval.retriever import Retriever, checked_queries
 from medhop_dspy.signatures import HopType
+from medhop_dspy.threads import made_once
 from medhop_dspy.trace import Hop, Passage
 
 if TYPE_CHECKING:
@@ -64,25 +64,24 @@ class MedGraphRAG(Concluding):
 
     async def _collect(self, run: Run) -> Sequence[str]:
         named = await run.entities(self.query_entities, self.retriever, run.question)
-        queries = [run.question, *(named or ())]
-        shown = await run.search(self.summaries, queries, run.question)
+        shown = await run.search(self.summaries, [run.question], run.question, entities=named)
         evidence = [line(p) for p in shown]
         reply = await run.ask("first_answer", self.first_answer, evidence=evidence, question=run.question)
         answer = "" if reply is None or is_placeholder(reply.answer) else reply.answer
         reason = run.failures[-1].reason if reply is None else ""
         run.hops.append(Hop(run.question, HopType.OTHER.value, answer, attempts=1, reason=reason))
-        return queries
+        return [run.question, *(named or ())]
 
     def _known(self, run: Run) -> list[str]:
         """The first answer, and what the graphs of the documents read say; the best passages' documents first."""
         documents = list(dict.fromkeys(p.doc_id for p in reversed(run.shown)))[:_SUMMARIES]
-        return [*super()._known(run), *(self.summaries.summary(each) for each in documents)]
+        return [*super()._known(run), *filter(None, map(self.summaries.summary, documents))]
 
 
 class SummaryRetriever:
     """Finds documents by the summaries of their graphs (BM25), and in them passages as the dense retriever does it.
 
-    Where no summary shares a word with a query string, dense search serves alone.
+    Where no summary shares a word with a query string, dense search serves alone. Safe for threads.
     """
 
     def __init__(self, retriever: GraphRetriever) -> None:
@@ -99,25 +98,55 @@ class SummaryRetriever:
         return self._retriever.index
 
     def search(self, queries: Sequence[str], k: int, rerank_query: str | None = None) -> list[Passage]:
-        """At most ``k`` passages; see :meth:`medhop_dspy.retrieval.retriever.Retriever.search`."""
-        wanted = checked_queries(queries, k)
-        candidates = self._retriever.settings.candidates
-        found = [self._passages(p.doc_id) for each in self._index.search(wanted, k) for p in each]
-        rankings = [ranking[:candidates] for ranking in found] or self._retriever.dense.rankings(wanted)
-        return self._retriever.dense.select(rankings, k, " ".join((rerank_query or "").split()) or wanted[0])
+        """The best passages of the documents found; see :meth:`find`."""
+        return list(self.find(queries, k, rerank_query).passages)
+
+    def find(
+        self,
+        queries: Sequence[str],
+        k: int,
+        rerank_query: str | None = None,
+        *,
+        entities: Sequence[str] | None = None,
+    ) -> GraphSearch:
+        """The best passages of the documents whose summaries fit, and whether there were such documents.
+
+        Each query string contributes ``k`` documents, and each document a ranking of its passages by their cosine
+        with the first string; the rankings are merged and reranked as the dense retriever does it.
+
+        Args:
+            queries: As for :meth:`medhop_dspy.retrieval.retriever.Retriever.search`.
+            k: Likewise.
+            rerank_query: Likewise.
+            entities: Names that are searched for as further query strings.
+
+        Raises:
+            InputError: if no query is left, ``queries`` is one string, or ``k`` is below 1.
+        """
+        wanted = checked_queries([*checked_queries(queries, k), *(entities or ())], k)
+        dense = self._retriever.dense
+        documents = list(dict.fromkeys(p.doc_id for found in self._index.search(wanted, k) for p in found))
+        rankings = self._ranked(wanted[0], documents) if documents else dense.rankings(wanted)
+        passages = tuple(dense.select(rankings, k, wanted, rerank_query))
+        return GraphSearch(passages, tuple(entities or ()), graph_used=bool(documents))
 
     def summary(self, doc_id: str) -> str:
         """What the graph of a document says; empty for a document without entities."""
         return self._summaries.get(doc_id, "")
 
-    def _passages(self, doc_id: str) -> list[Passage]:
-        return self._retriever.index.passages(doc_id)
+    def _ranked(self, query: str, documents: Sequence[str]) -> list[list[Passage]]:
+        """For each document, at most ``settings.candidates`` of its passages, the nearest to ``query`` first."""
+        passages = [each for doc_id in documents for each in self._retriever.index.passages(doc_id)]
+        rankings: dict[str, list[Passage]] = {doc_id: [] for doc_id in documents}
+        for each in self._retriever.dense.by_cosine(query, passages):
+            rankings[each.doc_id].append(each)
+        return [ranking[: self._retriever.settings.candidates] for ranking in rankings.values()]
 
-    @cached_property
+    @made_once
     def _summaries(self) -> dict[str, str]:
         return summaries(self._retriever.graph)
 
-    @cached_property
+    @made_once
     def _index(self) -> LexicalIndex:
         entries = [Passage(doc_id, doc_id, "", "", text) for doc_id, text in self._summaries.items()]
         return LexicalIndex(entries)
@@ -139,7 +168,7 @@ def summaries(graph: GraphIndex) -> dict[str, str]:
     of_document = csr_array((np.ones(len(columns)), (rows, columns)), shape=(len(columns), len(documents)))
     mentions = csr_array(graph.mentions @ of_document).tocsc()  # (n_entities, n_documents)
     support = csr_array(graph.support @ of_document).tocsc()  # (n_edges, n_documents)
-    totals = np.maximum(graph.document_counts, 1)
+    totals = np.maximum(graph.passage_counts, 1)
     made = {}
     for number, doc_id in enumerate(documents):
         entities, counts = _column(mentions, number)
@@ -156,11 +185,10 @@ def _column(matrix: csr_array, number: int) -> tuple[NDArray[Any], NDArray[Any]]
 
 
 def _summary(graph: GraphIndex, entities: Sequence[int], edges: NDArray[np.int64]) -> str:
-    kinds = [f"{graph.names[n]} ({graph.types[n]})" if graph.types[n] else graph.names[n] for n in entities]
     chosen = set(entities)
     facts = [
         f"{graph.names[head]} {graph.relations[relation]} {graph.names[tail]}"
         for head, relation, tail in graph.edges[edges].tolist()
         if {head, tail} <= chosen and graph.relations[relation] != SYNONYM
     ]
-    return ": ".join(filter(None, [", ".join(kinds), "; ".join(facts[:_FACTS])]))
+    return ": ".join(filter(None, [", ".join(map(graph.label, entities)), "; ".join(facts[:_FACTS])]))

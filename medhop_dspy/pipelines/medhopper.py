@@ -44,20 +44,6 @@ _MODEL_CHECKS: Final = 3  # self-reference, type, grounding
 _LONG_ANSWER: Final = 6  # words; longer ones are offered to the Canonicalizer
 
 
-def max_lm_calls(settings: Settings) -> int:
-    """An upper bound on the LM calls of one question, HTTP retries aside.
-
-    One to route, one to plan hops or extract constraints, one gate; in each of ``1 + max_repairs`` rounds a draft
-    and at most three model checks; between rounds a repair. A round asks hops until one fails, so with H hops and R
-    rounds they cost at most H + R - 1 calls. One call may shorten the answer.
-    """
-    rounds = 1 + (settings.max_repairs if settings.use_repair else 0)
-    hops = settings.max_hops + rounds - 1 if settings.max_hops else 0
-    gate = 1 if settings.use_expansion else 0
-    checks = _MODEL_CHECKS if settings.use_model_judges else 0
-    return 2 + gate + hops + rounds * (1 + checks) + (rounds - 1) + 1
-
-
 class MedHopper(Program):
     """The program of the paper. The names of its predictors are the keys of saved programs."""
 
@@ -86,8 +72,16 @@ class MedHopper(Program):
 
     @classmethod
     def max_lm_calls(cls, settings: Settings) -> int:
-        """See :func:`max_lm_calls`."""
-        return max_lm_calls(settings)
+        """One to route, one to plan hops or extract constraints, one gate, the rounds, one to shorten the answer.
+
+        In each of ``1 + max_repairs`` rounds a draft and at most three model checks; between rounds a repair. A round
+        asks hops until one fails, so with H hops and R rounds they cost at most H + R - 1 calls.
+        """
+        rounds = 1 + (settings.max_repairs if settings.use_repair else 0)
+        hops = settings.max_hops + rounds - 1 if settings.max_hops else 0
+        gate = 1 if settings.use_expansion else 0
+        checks = _MODEL_CHECKS if settings.use_model_judges else 0
+        return 2 + gate + hops + rounds * (1 + checks) + (rounds - 1) + 1
 
     async def _answer(self, run: Run) -> tuple[str, bool, str]:
         strategy, answer_type = await self._route(run)

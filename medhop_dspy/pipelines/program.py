@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 import dspy
 
@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from medhop_dspy.trace import Trace
 
 
+# Settings that a retriever with a graph has put to use when it was opened.
+_OF_GRAPH_SEARCH: Final = ("graph_scorer", "damping", "link_floor", "top_entities", "candidates")
+
+
 class Answer(dspy.Prediction):
     """A Prediction that ``dspy.Evaluate`` can save: as a dict it holds JSON values only, see :func:`as_record`."""
 
@@ -40,7 +44,7 @@ class Program(dspy.Module):
     returns a ``dspy.Prediction`` with ``answer`` (str, or None where nothing passed the checks and ``unvalidated`` is
     ``null``), ``draft``,
     ``validated``, ``strategy``, ``answer_type``, ``hops``, ``evidence`` (passages in prompt order), ``quote``,
-    ``long_answer``, ``lm_calls``, ``usage``, ``searches`` (through a graph, if there is one) and ``trace``.
+    ``long_answer``, ``lm_calls``, ``usage``, ``searches`` (through a graph) and ``trace``.
 
     With ``options={"A": "text", ...}`` the ``answer`` is one of their letters, or None where the model names none.
     Options are read in the last step only; no search sees them.
@@ -49,7 +53,8 @@ class Program(dspy.Module):
         InputError: the question is blank, has no letters or more than 5,000 characters; or the options are unusable.
         ServerError: the model server is down or refused a request.
         StoreError: the index or the graph cannot be searched.
-        SettingsError: on construction, if ``settings.retriever`` asks for a graph and ``retriever`` has none.
+        SettingsError: on construction, if ``settings.retriever`` asks for a graph and ``retriever`` has none, or one
+            that was opened with other settings.
     """
 
     name: ClassVar[str]
@@ -133,23 +138,24 @@ class Program(dspy.Module):
             long_answer=_long_answer(answer, quote, run.shown),
             lm_calls=run.asked,
             usage=trace.usage,
-            searches=tuple(run.searches),
+            searches=trace.searches,
             trace=trace,
         )
 
 
 def _fitting(retriever: Retriever | GraphRetriever, settings: Settings) -> Retriever | GraphRetriever:
-    """``retriever`` searching as ``settings.retriever`` says."""
-    wanted = settings.retriever or "dense"
+    """``retriever`` searching as ``settings.retriever`` says, which is not None."""
+    wanted = settings.retriever
     if isinstance(retriever, GraphRetriever):
         if wanted == "dense":
             return retriever.dense
-        if retriever.settings.graph_scorer != settings.graph_scorer:
-            raise SettingsError(
-                f"graph_scorer is {settings.graph_scorer!r}, the retriever was opened with "
-                f"{retriever.settings.graph_scorer!r}",
-                hint="Open the retriever with the settings of the program.",
-            )
+        for name in _OF_GRAPH_SEARCH:
+            opened, asked = getattr(retriever.settings, name), getattr(settings, name)
+            if opened != asked:
+                raise SettingsError(
+                    f"{name} is {asked!r}, the retriever was opened with {opened!r}",
+                    hint="Open the retriever with the settings of the program.",
+                )
         return retriever if retriever.mode == wanted else retriever.in_mode(wanted)
     if wanted != "dense":
         raise SettingsError(
@@ -191,6 +197,5 @@ def as_record(prediction: dspy.Prediction) -> dict[str, Any]:
         "lm_calls": prediction.lm_calls,
         "usage": asdict(prediction.usage),
         "seconds": round(trace.seconds, 3),
-        **({"searches": [asdict(s) for s in prediction.searches]} if prediction.searches else {}),
         "trace": trace.to_dict(),
     }

@@ -63,7 +63,7 @@ def build(
 
     Raises:
         ProgramError: there is no program of that name.
-        SettingsError: the program searches a graph and ``retriever`` has none, or one with another scorer.
+        SettingsError: the program searches a graph and ``retriever`` has none, or one with other settings.
     """
     from medhop_dspy.pipelines.medhopper import MedHopper
 

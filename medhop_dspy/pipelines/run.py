@@ -9,20 +9,22 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 import dspy
 from dspy.utils.exceptions import AdapterParseError
 
 from medhop_dspy.errors import InputError, ReplyError
-from medhop_dspy.graph.retriever import GraphRetriever
+from medhop_dspy.graph.retriever import GraphRetriever, GraphSearch
+from medhop_dspy.lm.failures import parse_reason
 from medhop_dspy.pipelines.concurrency import in_tasks, in_threads
 from medhop_dspy.pipelines.evidence import arrange
 from medhop_dspy.pipelines.queries import resolve_references
+from medhop_dspy.retrieval.records import has_half_pair
 from medhop_dspy.retrieval.retriever import merge
-from medhop_dspy.trace import Attempt, Failure, Hop, LMCall, Passage, Trace
+from medhop_dspy.trace import Attempt, Failure, Hop, LMCall, Passage, SearchRecord, Trace
 
 if TYPE_CHECKING:
     from medhop_dspy.settings import Settings
@@ -39,21 +41,20 @@ class Searcher(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class SearchRecord:
-    """One search through the knowledge graph.
+@runtime_checkable
+class GraphSearcher(Protocol):
+    """A retriever that says what a graph had to do with a search; its searches are recorded."""
 
-    Attributes:
-        queries: The query strings.
-        entities: Names of the graph that they were linked to.
-        graph_used: False where nothing was linked, so that the vector index served alone.
-        passage_ids: What was found, best first.
-    """
-
-    queries: tuple[str, ...]
-    entities: tuple[str, ...]
-    graph_used: bool
-    passage_ids: tuple[str, ...]
+    def find(
+        self,
+        queries: Sequence[str],
+        k: int,
+        rerank_query: str | None = None,
+        *,
+        entities: Sequence[str] | None = None,
+    ) -> GraphSearch:
+        """As :meth:`medhop_dspy.graph.retriever.GraphRetriever.find`."""
+        ...
 
 
 @dataclass
@@ -99,7 +100,7 @@ class Run:
         try:
             return predictor(**inputs) if self.blocking else await predictor.acall(**inputs)
         except AdapterParseError as error:
-            self.failures.append(Failure(step, _parse_reason(error)))
+            self.failures.append(Failure(step, parse_reason(error)))
         except ReplyError as error:
             self.failures.append(Failure(step, str(error)))
         return None
@@ -124,7 +125,7 @@ class Run:
         """
         first = min(self.settings.first_evidence or self.settings.evidence, self.settings.evidence)
         wanted = k or (self.settings.hop_evidence if self.shown else first)
-        if isinstance(retriever, GraphRetriever):
+        if isinstance(retriever, GraphSearcher):
             found = await self._threaded(retriever.find, queries, wanted, rerank_query, entities=entities)
             self.found = list(found.passages)
             ids = tuple(p.id for p in found.passages)
@@ -143,7 +144,7 @@ class Run:
         if self.settings.plan_by == "rules" or not isinstance(retriever, GraphRetriever):
             return None
         reply = await self.ask("entities", predictor, question=question)
-        return [name for name in reply.entities if name.isprintable()] or None if reply else None
+        return printable(reply.entities) or None if reply else None
 
     async def together(self, steps: Sequence[Callable[[Run], Coroutine[Any, Any, T]]]) -> list[T]:
         """The results of steps that do not depend on one another, in their order.
@@ -152,7 +153,7 @@ class Run:
         find is joined here in the order of the steps, whichever ended first.
 
         Raises:
-            ServerError: from a step; those that have not begun are left out.
+            ServerError: from a step, the first in their order; those that have not begun are left out.
         """
         branches = [replace(self, **_emptied()) for _ in steps]
         traces: list[list[Any]] = [[] for _ in steps]
@@ -192,6 +193,7 @@ class Run:
             attempts=tuple(self.attempts),
             calls=tuple(self.calls),
             failures=tuple(self.failures),
+            searches=tuple(self.searches),
             seconds=time.perf_counter() - self.started,
         )
 
@@ -209,7 +211,7 @@ def checked_question(question: str) -> str:
         raise InputError("the question is empty")
     if not any(c.isalpha() for c in question):
         raise InputError(f"the question has no letters: {question[:40]!r}")
-    if any("\ud800" <= c <= "\udfff" for c in question):
+    if has_half_pair(question):
         raise InputError("the question holds half of a surrogate pair, which is no character")
     if len(question) > MAX_QUESTION:
         raise InputError(
@@ -223,7 +225,8 @@ def checked_options(options: Mapping[str, str] | None) -> dict[str, str]:
     """Letter to text without surrounding white space; empty for an open question.
 
     Raises:
-        InputError: it is no mapping of texts, has fewer than two, one is blank, or two letters differ in case only.
+        InputError: it is no mapping of texts, has fewer than two, one is blank or not Unicode, two letters differ in
+            case only, or all together have more than 5,000 characters.
     """
     if options is None:
         return {}
@@ -232,6 +235,11 @@ def checked_options(options: Mapping[str, str] | None) -> dict[str, str]:
     cleaned = {letter.strip(): text.strip() for letter, text in options.items()}
     if not all(letter and text for letter, text in cleaned.items()):
         raise InputError(f"an option is blank: {dict(options)!r:.200}")
+    written = "".join(text for pair in cleaned.items() for text in pair)
+    if has_half_pair(written):
+        raise InputError(f"an option holds half of a surrogate pair, which is no character: {dict(options)!r:.200}")
+    if len(written) > MAX_QUESTION:
+        raise InputError(f"the options have {len(written):,} characters, at most {MAX_QUESTION:,} are read")
     if len(cleaned) < 2 or len({letter.casefold() for letter in cleaned}) < len(options):
         raise InputError(
             f"the options have the letters {list(options)!r:.80}, wanted two or more different ones",
@@ -240,16 +248,12 @@ def checked_options(options: Mapping[str, str] | None) -> dict[str, str]:
     return cleaned
 
 
+def printable(texts: Iterable[str]) -> list[str]:
+    """The ``texts`` of a reply that hold something and no control character, white space made single."""
+    tidied = (" ".join(text.split()) for text in texts)
+    return [text for text in tidied if text and text.isprintable()]
+
+
 def _emptied() -> dict[str, Any]:
     """What a branch starts without."""
     return {**{name: [] for name in ("hops", "attempts", "failures", "searches", "shown", "found")}, "asked": 0}
-
-
-def _parse_reason(error: AdapterParseError) -> str:
-    reply = str(error.lm_response).strip()
-    return f"{_first_line(error)} (reply: {reply[:120]!r})" if reply else "empty reply"
-
-
-def _first_line(error: AdapterParseError) -> str:
-    cause = error.__cause__
-    return str(cause if cause else error).splitlines()[0]

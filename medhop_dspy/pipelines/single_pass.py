@@ -25,11 +25,6 @@ class SinglePass(Concluding):
     passages: ClassVar[int | None] = None
     """How many the model reads; None: as many as the settings say."""
 
-    @classmethod
-    def max_lm_calls(cls, settings: Settings) -> int:
-        """One answer."""
-        return 1
-
     async def _collect(self, run: Run) -> Sequence[str]:
         await run.search(self.retriever, [run.question], run.question, k=self.passages)
         return [run.question]
@@ -41,11 +36,6 @@ class ZeroShot(Concluding):
     name = "zero_shot"
     overrides: ClassVar = {**Concluding.overrides, "retriever": "dense"}
     final = DirectAnswer
-
-    @classmethod
-    def max_lm_calls(cls, settings: Settings) -> int:
-        """One answer."""
-        return 1
 
     async def _collect(self, run: Run) -> Sequence[str]:
         return []
@@ -61,12 +51,7 @@ class MedCPT(SinglePass):
     name = "medcpt"
     overrides: ClassVar = {**SinglePass.overrides, "retriever": "dense"}
     passages = 1
-
-    def __init__(
-        self, retriever: Retriever | GraphRetriever, settings: Settings, adapter: dspy.Adapter | None = None
-    ) -> None:
-        super().__init__(retriever, settings, adapter)
-        self.retriever = self.retriever.dense.fused()
+    fusion: ClassVar = {"dense": 1}
 
 
 class MedRAG(SinglePass):
@@ -74,12 +59,7 @@ class MedRAG(SinglePass):
 
     name = "medrag"
     overrides: ClassVar = {**SinglePass.overrides, "retriever": "dense"}
-
-    def __init__(
-        self, retriever: Retriever | GraphRetriever, settings: Settings, adapter: dspy.Adapter | None = None
-    ) -> None:
-        super().__init__(retriever, settings, adapter)
-        self.retriever = self.retriever.dense.fused(dense=1, lexical=1, reranked=1)
+    fusion: ClassVar = {"dense": 1, "lexical": 1, "reranked": 1}
 
 
 class GraphRAG(SinglePass):

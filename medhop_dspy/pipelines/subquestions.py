@@ -16,6 +16,7 @@ from medhop_dspy.pipelines.conclude import Concluding
 from medhop_dspy.pipelines.decompose import decompose
 from medhop_dspy.pipelines.evidence import line
 from medhop_dspy.pipelines.queries import resolve_references
+from medhop_dspy.pipelines.run import printable
 from medhop_dspy.signatures import HopType
 from medhop_dspy.trace import Hop
 
@@ -112,12 +113,7 @@ class DecompRAG(SubQuestioning):
 
     name = "decomp_rag"
     overrides: ClassVar = {**SubQuestioning.overrides, "retriever": "dense", "rounds": 1, "sub_questions": 4}
-
-    def __init__(
-        self, retriever: Retriever | GraphRetriever, settings: Settings, adapter: dspy.Adapter | None = None
-    ) -> None:
-        super().__init__(retriever, settings, adapter)
-        self.retriever = self.retriever.dense.fused(dense=0.6, lexical=0.4)
+    fusion: ClassVar = {"dense": 0.6, "lexical": 0.4}
 
 
 class IMedRAG(SubQuestioning):
@@ -125,12 +121,7 @@ class IMedRAG(SubQuestioning):
 
     name = "imedrag"
     overrides: ClassVar = {**SubQuestioning.overrides, "retriever": "dense"}
-
-    def __init__(
-        self, retriever: Retriever | GraphRetriever, settings: Settings, adapter: dspy.Adapter | None = None
-    ) -> None:
-        super().__init__(retriever, settings, adapter)
-        self.retriever = self.retriever.dense.fused(dense=1, lexical=1, reranked=1)
+    fusion: ClassVar = {"dense": 1, "lexical": 1, "reranked": 1}
 
 
 def _taken_apart(question: str, max_hops: int) -> list[Hop]:
@@ -162,8 +153,8 @@ def _new(questions: Iterable[str], hops: Sequence[Hop]) -> list[str]:
     """The ``questions`` that are text and were not asked yet, in order, each once."""
     known = {_key(hop.question) for hop in hops} | {""}
     by_key: dict[str, str] = {}
-    for text in filter(str.isprintable, questions):
-        by_key.setdefault(_key(text), " ".join(text.split()))
+    for text in printable(questions):
+        by_key.setdefault(_key(text), text)
     return [text for key, text in by_key.items() if key not in known]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -14,12 +14,13 @@ import numpy as np
 from medhop_dspy.errors import InputError, StoreError
 from medhop_dspy.retrieval.connection import chroma_version
 from medhop_dspy.retrieval.corpus import ReadReport, read_corpus
-from medhop_dspy.retrieval.location import FolderLocation, parse_location
+from medhop_dspy.retrieval.location import parse_location
 from medhop_dspy.retrieval.locking import writer_lock
+from medhop_dspy.retrieval.manifest import IndexInfo
 from medhop_dspy.retrieval.metadata import passage_number
 from medhop_dspy.retrieval.opening import AGAIN, check_count, check_fit, open_complete, open_for_build
-from medhop_dspy.retrieval.snapshot import Snapshot, SnapshotCache, in_order, read_snapshot
-from medhop_dspy.retrieval.store import READ_BATCH, find_manifest, unit_rows
+from medhop_dspy.retrieval.snapshot import Snapshot, in_order, load_snapshot
+from medhop_dspy.retrieval.store import READ_BATCH, find_manifest, query_rows
 from medhop_dspy.retrieval.sync import Progress, Synchroniser, UpdateReport, distinct
 
 if TYPE_CHECKING:
@@ -31,16 +32,6 @@ if TYPE_CHECKING:
     from medhop_dspy.retrieval.store import Store
     from medhop_dspy.settings import Settings
     from medhop_dspy.trace import Passage
-
-
-@dataclass(frozen=True, slots=True)
-class IndexInfo:
-    """Where an index is, what it is made of, how it is searched."""
-
-    location: str
-    search: str
-    digest: str
-    manifest: Manifest
 
 
 class Index:
@@ -169,7 +160,7 @@ class Index:
         Raises:
             InputError: if a vector or ``k`` cannot be searched with.
         """
-        queries = self._checked(vectors, k)
+        queries = query_rows(vectors, k, self._encoder.dimension)
         if self._settings.index_search == "exact":
             return self._exact().search(queries, k)
         if not len(queries) or not self.count:
@@ -191,7 +182,7 @@ class Index:
         if vectors is None:
             rows = np.unique(np.linspace(0, len(exact.vectors) - 1, max(sample, 0)).astype(int))
             vectors = exact.vectors[rows] if exact.passages else exact.vectors
-        queries = self._checked(vectors, k)
+        queries = query_rows(vectors, k, self._encoder.dimension)
         if not len(queries) or not exact.passages:
             raise InputError(f"cannot measure recall with {len(queries)} queries in {len(exact.passages)} passages")
         found = self._store.nearest_ids(queries, k)
@@ -212,6 +203,13 @@ class Index:
         if missing := [i for i in ids if i not in known]:
             raise InputError(f"{len(missing)} passages are not in the index, such as {missing[0]!r}")
         return np.array([known[i] for i in ids], np.float32).reshape(-1, self._encoder.dimension)
+
+    def by_ids(self, ids: Sequence[str]) -> dict[str, Passage]:
+        """The passages of these ids; those that are not in the index are left out."""
+        if self._settings.index_search != "exact":
+            return self._store.passages(list(dict.fromkeys(ids)))
+        exact = self._exact()
+        return {i: exact.passages[exact.rows[i]] for i in ids if i in exact.rows}
 
     def passages(self, doc_id: str) -> list[Passage]:
         """The passages of one document in the order of its text; none if it is not in the index."""
@@ -296,29 +294,5 @@ class Index:
     def _exact(self) -> Snapshot:
         with self._snapshot_lock:
             if self._snapshot is None:
-                self._snapshot = self._load_snapshot()
+                self._snapshot = load_snapshot(self._store, self._manifest)
             return self._snapshot
-
-    def _load_snapshot(self) -> Snapshot:
-        manifest, location = self._manifest, self._store.location
-        if not isinstance(location, FolderLocation):
-            return read_snapshot(self._store, self._encoder.dimension)
-        cache = SnapshotCache(location.folder / "exact", manifest.digest)
-        # While another process updates the index, this is still its last complete state.
-        snapshot = cache.load(manifest.chunks)
-        if snapshot is None:
-            snapshot = read_snapshot(self._store, self._encoder.dimension)
-            if find_manifest(location) == manifest and manifest.state == "complete":
-                cache.save(snapshot)
-        return snapshot
-
-    def _checked(self, vectors: NDArray[np.float32], k: int) -> NDArray[np.float32]:
-        """The queries as unit rows."""
-        if k < 1:
-            raise InputError(f"k must be at least 1, got {k}")
-        queries = np.asarray(vectors, np.float32)
-        if queries.ndim != 2 or queries.shape[1] != self._encoder.dimension:
-            raise InputError(f"query vectors have shape {queries.shape}, wanted (n, {self._encoder.dimension})")
-        if not np.isfinite(queries).all() or not queries.any(axis=1).all():
-            raise InputError("a query vector is not finite, or zero, and so has no direction")
-        return unit_rows(queries)

@@ -42,7 +42,7 @@ def writer_lock(file: Path, location: str, *, patience: float = PATIENCE) -> Ite
         lock.acquire(timeout=patience)
     except (filelock.Timeout, RuntimeError):  # RuntimeError: held by this very thread, so waiting is useless
         raise StoreLockedError(
-            f"the index {location} is being written by process {holder(file) or 'unknown'}",
+            f"{location} is being written by process {holder(file) or 'unknown'}",
             hint="Wait until it has finished, or end it. Reading is allowed meanwhile.",
         ) from None
     except OSError:

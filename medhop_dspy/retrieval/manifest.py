@@ -141,6 +141,16 @@ class Manifest:
             ) from None
 
 
+@dataclass(frozen=True, slots=True)
+class IndexInfo:
+    """Where an index is, what it is made of, how it is searched."""
+
+    location: str
+    search: str
+    digest: str
+    manifest: Manifest
+
+
 def check_recipe(stored: Recipe, wanted: Recipe, location: str) -> None:
     """Refuse an index that was made in another way than is asked for.
 

@@ -164,13 +164,18 @@ def _csv_rows(reader: Any) -> Iterator[tuple[int, list[str] | str]]:  # noqa: AN
             yield number, row
 
 
+def has_half_pair(text: str) -> bool:
+    """Whether ``text`` holds half of a surrogate pair: no character, and neither to be written nor to be embedded."""
+    return _SURROGATE.search(text) is not None
+
+
 def _string(record: Record, field: str) -> str:
     value = record.get(field)
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     if value is not None and not isinstance(value, str):
         raise CorpusError(f"field {field!r} is of type {type(value).__name__}, not text")
-    if value and _SURROGATE.search(value):
+    if value and has_half_pair(value):
         raise CorpusError(f"field {field!r} holds half of a surrogate pair, which is no character")
     return value or ""
 

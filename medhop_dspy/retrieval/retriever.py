@@ -13,6 +13,7 @@ from medhop_dspy.errors import InputError
 from medhop_dspy.retrieval.fusion import mmr, reciprocal_rank_fusion
 from medhop_dspy.retrieval.lexical import LexicalIndex
 from medhop_dspy.retrieval.rerank import NoReranker
+from medhop_dspy.retrieval.snapshot import in_order
 
 if TYPE_CHECKING:
     import numpy as np
@@ -57,6 +58,10 @@ class PassageIndex(Protocol):
         """The passages of one document in the order of its text."""
         ...
 
+    def by_ids(self, ids: Sequence[str]) -> dict[str, Passage]:
+        """The passages of these ids; those that are not there are left out."""
+        ...
+
     def vectors(self, ids: Sequence[str]) -> NDArray[np.float32]:
         """(n, d) stored unit vectors of the passages ``ids``, in their order."""
         ...
@@ -68,15 +73,7 @@ class Retriever:
     The same call on the same index gives the same passages in the same order. Safe for threads.
     """
 
-    def __init__(
-        self,
-        index: PassageIndex,
-        embedder: QueryEmbedder,
-        reranker: Reranker,
-        settings: Settings,
-        *,
-        lexical_weight: float = 0.5,
-    ) -> None:
+    def __init__(self, index: PassageIndex, embedder: QueryEmbedder, reranker: Reranker, settings: Settings) -> None:
         """Hold the parts; nothing is read or built yet.
 
         Args:
@@ -85,18 +82,12 @@ class Retriever:
             reranker: What orders the pool.
             settings: ``candidates``, ``search``, ``mmr_lambda``, ``mmr_fetch``, ``lexical``, ``embed_title``, ``pool``,
                 ``neighbours_of``.
-            lexical_weight: BM25's share, 0 to 1, in the fusion with dense search where ``settings.lexical`` is on.
-
-        Raises:
-            InputError: if ``lexical_weight`` is outside [0, 1].
         """
-        if not 0 <= lexical_weight <= 1:
-            raise InputError(f"lexical_weight must be from 0 to 1, got {lexical_weight}")
         self.index = index
         self._embedder = embedder
         self._reranker = reranker
         self._settings = settings
-        self._weights = (1 - lexical_weight, lexical_weight)
+        self._weights = (0.5, 0.5)  # of dense search and BM25, where both are fused
         self._fused_reranker: tuple[Reranker, float] | None = None  # whose order joins the fusion, and its weight
         self._words = _Words(index, with_title=settings.embed_title)
 
@@ -133,7 +124,7 @@ class Retriever:
             InputError: if no query is left, ``queries`` is one string, or ``k`` is below 1.
         """
         wanted = checked_queries(queries, k)
-        return self.select(self.rankings(wanted), k, " ".join((rerank_query or "").split()) or wanted[0])
+        return self.select(self.rankings(wanted), k, wanted, rerank_query)
 
     def rankings(self, queries: Sequence[str]) -> list[list[Passage]]:
         """For each query string, at most ``settings.candidates`` passages, best first; the strings as they are."""
@@ -152,10 +143,31 @@ class Retriever:
         )
         return [self._fused(*parts) for parts in zip(queries, rankings, by_words, strict=True)]
 
-    def select(self, rankings: Sequence[Sequence[Passage]], k: int, rerank_query: str) -> list[Passage]:
-        """The best ``k`` passages of several rankings: merged, reranked by ``rerank_query``, with their neighbours."""
-        pool = merge(rankings, self._settings.pool)
-        return self._with_neighbours(self._reranker.rank(rerank_query, pool), k)
+    def select(
+        self,
+        rankings: Sequence[Sequence[Passage]],
+        k: int,
+        queries: Sequence[str],
+        rerank_query: str | None = None,
+    ) -> list[Passage]:
+        """The best ``k`` passages of several rankings: merged, reranked, with their neighbours.
+
+        Args:
+            rankings: Of passages of the index, best first.
+            k: How many passages, at least 1.
+            queries: What was searched with, of :func:`checked_queries`.
+            rerank_query: As for :meth:`search`.
+        """
+        by = " ".join((rerank_query or "").split()) or queries[0]
+        return self._with_neighbours(self._reranker.rank(by, merge(rankings, self._settings.pool)), k)
+
+    def by_cosine(self, query: str, passages: Sequence[Passage]) -> list[Passage]:
+        """``passages`` of the index with their cosine similarity to ``query``, -1 to 1, ordered by (-score, id)."""
+        if not passages:
+            return []
+        vector = self._embedder.embed_queries([query])[0]  # (d,)
+        cosines = self.index.vectors([p.id for p in passages]) @ vector  # (n,)
+        return in_order(replace(p, score=float(cosine)) for p, cosine in zip(passages, cosines, strict=True))
 
     def nearest(self, queries: Sequence[str], k: int) -> list[list[Passage]]:
         """For each query string, at most ``k`` passages by cosine similarity alone; one search for all of them."""

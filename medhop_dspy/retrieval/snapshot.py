@@ -13,12 +13,14 @@ import numpy as np
 
 from medhop_dspy.errors import MedhopError
 from medhop_dspy.retrieval.disk import disk_errors, write_atomically
-from medhop_dspy.retrieval.store import READ_BATCH
+from medhop_dspy.retrieval.location import FolderLocation
+from medhop_dspy.retrieval.store import READ_BATCH, find_manifest
 from medhop_dspy.trace import Passage
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from medhop_dspy.retrieval.manifest import Manifest
     from medhop_dspy.retrieval.store import Store
 
 # Scores are rounded, so that equal vectors tie and the order among them is that of their ids. The last digits of
@@ -62,6 +64,21 @@ class Snapshot:
             rows = np.flatnonzero(scores >= np.partition(scores, -k)[-k])  # ties with the k-th included
         rows = rows[np.argsort(-scores[rows], kind="stable")][:k]
         return [replace(self.passages[i], score=float(scores[i])) for i in rows]
+
+
+def load_snapshot(store: Store, manifest: Manifest) -> Snapshot:
+    """The exact search of a store in the state of ``manifest``, out of a file in its folder if there is one."""
+    dimension, location = manifest.recipe.encoder.dimension, store.location
+    if not isinstance(location, FolderLocation):
+        return read_snapshot(store, dimension)
+    cache = SnapshotCache(location.folder / "exact", manifest.digest)
+    # While another process updates the index, this is still its last complete state.
+    snapshot = cache.load(manifest.chunks)
+    if snapshot is None:
+        snapshot = read_snapshot(store, dimension)
+        if find_manifest(location) == manifest and manifest.state == "complete":
+            cache.save(snapshot)
+    return snapshot
 
 
 def read_snapshot(store: Store, dimension: int) -> Snapshot:

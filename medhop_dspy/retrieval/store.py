@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from medhop_dspy.errors import MedhopError, StoreError
+from medhop_dspy.errors import InputError, MedhopError, StoreError
 from medhop_dspy.retrieval.connection import chroma_errors, connect, connection, disconnect
 from medhop_dspy.retrieval.disk import disk_errors, write_atomically
 from medhop_dspy.retrieval.location import FolderLocation, Location, ServerLocation
@@ -26,7 +26,6 @@ READ_BATCH: Final = 5000
 _MANIFEST_KEY: Final = "manifest"
 _AGAIN: Final = "Delete it and build it again."
 _ROUNDING: Final = 1e-6
-_NOTHING: Final[Mapping[str, Any]] = {"ids": [], "documents": [], "metadatas": []}
 
 
 @dataclass(slots=True)
@@ -162,10 +161,9 @@ class Store:
             return sorted(self._collection.get(include=[])["ids"])
 
     def passages(self, ids: Sequence[str]) -> dict[str, Passage]:
-        """The chunks of these ids; those that are not there are left out."""
-        with chroma_errors(self.location):
-            found = self._collection.get(ids=list(ids), include=["documents", "metadatas"]) if ids else _NOTHING
-        return {i: passage_of(i, t, m) for i, t, m in _rows(found)}
+        """The chunks of these different ids; those that are not there are left out."""
+        pages = self._pages(ids, ["documents", "metadatas"])
+        return {i: passage_of(i, t, m) for page in pages for i, t, m in _rows(page)}
 
     def passages_of(self, doc_id: str) -> list[Passage]:
         """The chunks of one document, in any order."""
@@ -174,12 +172,18 @@ class Store:
         return [passage_of(i, t, m) for i, t, m in _rows(found)]
 
     def vectors(self, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
-        """The unit vectors (d,) of these ids; those that are not there are left out."""
-        if not ids:
-            return {}
-        with chroma_errors(self.location):
-            found = self._collection.get(ids=list(ids), include=["embeddings"])
-        return dict(zip(found["ids"], np.asarray(found["embeddings"], np.float32), strict=True))
+        """The unit vectors (d,) of these different ids; those that are not there are left out."""
+        vectors: dict[str, NDArray[np.float32]] = {}
+        for page in self._pages(ids, ["embeddings"]):
+            vectors |= zip(page["ids"], np.asarray(page["embeddings"], np.float32), strict=True)
+        return vectors
+
+    def _pages(self, ids: Sequence[str], include: list[str]) -> Iterator[Mapping[str, Any]]:
+        """What the collection holds of these ids, at most ``READ_BATCH`` at a time."""
+        for start in range(0, len(ids), READ_BATCH):
+            with chroma_errors(self.location):
+                page = self._collection.get(ids=list(ids[start : start + READ_BATCH]), include=include)
+            yield page
 
     def documents(self) -> dict[str, StoredDocument]:
         """What is there of every document, complete or not."""
@@ -215,6 +219,22 @@ def unit_rows(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     lengths[np.abs(lengths - 1) < _ROUNDING] = 1
     return np.ascontiguousarray(vectors / lengths, np.float32)
+
+
+def query_rows(vectors: NDArray[np.float32], k: int, dimension: int) -> NDArray[np.float32]:
+    """Query vectors (n, ``dimension``) as unit rows.
+
+    Raises:
+        InputError: if one has no direction, they are of another shape, or ``k`` is below 1.
+    """
+    if k < 1:
+        raise InputError(f"k must be at least 1, got {k}")
+    queries = np.asarray(vectors, np.float32)
+    if queries.ndim != 2 or queries.shape[1] != dimension:
+        raise InputError(f"query vectors have shape {queries.shape}, wanted (n, {dimension})")
+    if not np.isfinite(queries).all() or not queries.any(axis=1).all():
+        raise InputError("a query vector is not finite, or zero, and so has no direction")
+    return unit_rows(queries)
 
 
 def find_manifest(location: Location) -> Manifest | None:

@@ -15,7 +15,7 @@ from medhop_dspy.evaluation.choices import MMLU_MED
 from medhop_dspy.evaluation.datasets import read_set
 from medhop_dspy.evaluation.outcomes import ChoiceResult, Result
 from medhop_dspy.evaluation.records import ChoiceQuestion, GoldQuestion
-from medhop_dspy.evaluation.results import read_any_results, read_choice_results, read_results
+from medhop_dspy.evaluation.results import RESULTS, read_any_results, read_results
 from medhop_dspy.evaluation.run_folder import MANIFEST, DataFile, question_key
 from medhop_dspy.evaluation.runner import choose, evaluate
 from medhop_dspy.evaluation.statistics import bootstrap_ci
@@ -56,12 +56,21 @@ def test_a_line_holds_options_and_choice_and_no_measure_of_open_answers(run, tmp
     first, second = lines(tmp_path / "run")[:2]
     assert list(first)[:7] == ["QIDX", "Question", "key", "status", "error", "failed_in", "gold"]
     assert first["gold"] == {"options": CHOICES[0].options, "answer": "B", "source": "MedQA"}
-    assert [(each["answer"], each["right"]) for each in (first, second)] == [("B", True), ("B", False)]
-    assert not OPEN_ONLY & first.keys()
-    results = read_choice_results(tmp_path / "run")
+    assert [each["answer"] for each in (first, second)] == ["B", "B"]
+    assert not (OPEN_ONLY | {"right"}) & first.keys()
+    results = read_any_results(tmp_path / "run")
     assert [replace(result.gold, context=CHOICES[3].context) for result in results[3:]] == CHOICES[3:]
     assert [(result.right, result.choice) for result in results[:2]] == [(True, "B"), (False, "B")]
     assert results[0].extra == {} and results[0].lm_calls == 1 and results[0].evidence
+
+
+def test_lines_of_an_older_version_say_themselves_what_is_right_and_are_read_alike(run, tmp_path):
+    run(order="file")
+    written = read_any_results(tmp_path / "run")
+    older = [each | {"right": False} for each in lines(tmp_path / "run")]
+    (tmp_path / "run" / RESULTS).write_text("".join(json.dumps(each) + "\n" for each in older), encoding="utf-8")
+    assert read_any_results(tmp_path / "run") == written
+    assert run()[1].asked == []
 
 
 def test_the_summary(run, tmp_path):
@@ -137,14 +146,16 @@ def test_open_questions_and_choices_do_not_share_a_folder(run, scripted_lm, tmp_
     run()
     with dspy.context(lm=scripted_lm(lambda request: "FBN1")[0]):
         evaluate(program(), QUESTIONS, tmp_path / "open")
+    about = (tmp_path / "run" / MANIFEST).read_bytes()
     (tmp_path / "run" / MANIFEST).write_bytes((tmp_path / "open" / MANIFEST).read_bytes())
     message = "line 1: a result of a multiple-choice question, wanted one of an open question"
     with dspy.context(lm=scripted_lm(lambda request: "FBN1")[0]), pytest.raises(InputError, match=message):
         evaluate(program(), QUESTIONS, tmp_path / "run")
     with pytest.raises(InputError, match=message):
         read_results(tmp_path / "run")
+    (tmp_path / "open" / MANIFEST).write_bytes(about)
     with pytest.raises(InputError, match="a result of an open question, wanted one of a multiple-choice question"):
-        read_choice_results(tmp_path / "open")
+        run(folder=tmp_path / "open")
     assert {type(result) for result in read_any_results(tmp_path / "run")} == {ChoiceResult}
     assert {type(result) for result in read_any_results(tmp_path / "open")} == {Result}
 

@@ -1,4 +1,4 @@
-"""``programs/compile.py`` as a real process: output, exit codes, what it writes."""
+"""``programs/compile.py``: exit codes; as a real process output and what it writes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from medhop_dspy import saving
-from tests.conftest import ROOT
+from tests.conftest import ROOT, script_app
 from tests.evaluation.test_evaluate_script import world  # noqa: F401  (a fixture)
 from tests.lm.conftest import MODEL, completion
 
@@ -47,19 +47,19 @@ if importlib.util.find_spec("optuna") is None:
 
 
 @pytest.mark.parametrize(("arguments", "code", "message"), FAULTS.values(), ids=FAULTS)
-def test_an_expected_error_is_one_message_and_its_exit_code(data, tmp_path, arguments, code, message):
-    done = compiled("single_pass", "--data", data, "--out", tmp_path / "p.json", *arguments, home=tmp_path)
-    assert (done.returncode, done.stdout) == (code, ""), done
-    assert message in done.stderr and "Traceback" not in done.stderr
+def test_an_expected_error_is_one_message_and_its_exit_code(data, tmp_path, in_process, arguments, code, message):
+    given = ["single_pass", "--data", data, "--out", tmp_path / "p.json", *arguments]
+    ended, output, errors = in_process(script_app("compile"), *given, home=tmp_path)
+    assert (ended, output) == (code, ""), errors
+    assert message in errors
     assert not (tmp_path / "p.json").exists()
 
 
-def test_a_test_file_beside_the_data_is_kept_apart(data, tmp_path):
+def test_a_test_file_beside_the_data_is_kept_apart(data, tmp_path, in_process):
     write(tmp_path / "test.jsonl", {"x": "Marfan syndrome b"})
-    done = compiled(
-        "single_pass", "--data", data, "--optimizer", "labeled", "--out", tmp_path / "p.json", home=tmp_path
-    )
-    assert done.returncode == 2 and "1 questions to train on are test questions: QIDX b" in done.stderr
+    given = ["single_pass", "--data", data, "--optimizer", "labeled", "--out", tmp_path / "p.json"]
+    ended, _, errors = in_process(script_app("compile"), *given, home=tmp_path)
+    assert ended == 2 and "1 questions to train on are test questions: QIDX b" in errors
 
 
 def test_it_freezes_only_what_is_better_or_asked_for(world, data, make_remote, tmp_path):  # noqa: F811

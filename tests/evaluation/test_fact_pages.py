@@ -49,8 +49,14 @@ def made(scripts, output: Path):
 
 
 @pytest.fixture(scope="module")
-def pages(scripts, tmp_path_factory):
-    return made(scripts, articles_beside(tmp_path_factory.mktemp("corpus")))
+def output(tmp_path_factory):
+    """Where the pages are written, beside copies of the articles."""
+    return articles_beside(tmp_path_factory.mktemp("corpus"))
+
+
+@pytest.fixture(scope="module")
+def pages(scripts, output):
+    return made(scripts, output)
 
 
 @pytest.fixture(scope="module")
@@ -76,10 +82,9 @@ def test_there_are_enough_pages_of_both_kinds(pages, disease_pages, gene_pages):
     assert min(len(disease_pages), len(gene_pages)) >= 500
 
 
-def test_the_pages_pass_the_checks_of_the_data(pages, tmp_path, scripts):
-    made(scripts, articles_beside(tmp_path))
+def test_the_pages_pass_the_checks_of_the_data(pages, output):
     report = ReadReport()
-    documents = list(read_corpus(tmp_path, report))
+    documents = list(read_corpus(output.parent, report))
     ids = {page["id"] for page in pages}
     assert [finding for finding in check_documents(documents) if finding.place in ids] == []
     assert [p for p in report.problems if p.source == "facts.jsonl"] == []
@@ -102,13 +107,11 @@ def test_openings_vary(disease_pages):
     assert len(begins) > 4
 
 
-def test_two_runs_give_the_same_bytes(scripts, tmp_path):
-    output = articles_beside(tmp_path)
-    made(scripts, output)
+def test_two_runs_give_the_same_bytes(scripts, pages, output):
     first = output.read_bytes()
-    made(scripts, output)
+    assert made(scripts, output) == pages
     assert output.read_bytes() == first
-    assert not list(tmp_path.glob("*.part"))
+    assert not list(output.parent.glob("*.part"))
 
 
 def test_no_disease_page_tells_where_its_gene_lies(disease_pages):

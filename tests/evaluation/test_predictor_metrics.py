@@ -1,9 +1,12 @@
 """What good is for each predictor, by hand-made calls and by runs of the whole program."""
 
+import doctest
+
 import dspy
 import pytest
 
 from medhop_dspy.answers import AnswerType, Strategy
+from medhop_dspy.evaluation import predictor_metrics
 from medhop_dspy.evaluation.demonstrations import predictor_examples
 from medhop_dspy.evaluation.predictor_metrics import METRICS, PredictorCall, RecordedRun, bridges, calls_of, judge_call
 from medhop_dspy.evaluation.records import GoldQuestion
@@ -85,6 +88,11 @@ def test_a_call_is_judged(predictor, calls, right):
 def test_a_shortened_answer_is_judged(short, right):
     shortening = PredictorCall("canonicalize", {"answer": "it is chromosome 15"}, {"short_answer": short})
     assert judge_call(RecordedRun(GOLD, None, (shortening,)), 0).right is right
+
+
+def test_the_examples_of_the_docstrings_hold():
+    done = doctest.testmod(predictor_metrics)
+    assert done.attempted and not done.failed
 
 
 def test_every_metric_has_a_case():

@@ -79,7 +79,10 @@ def test_one_run(run):
     )
     measures = {name: row["base"] for name, row in found["Measures", 0].items()}
     assert measures["exact match"] == f"{bootstrap_ci([False, True, False, True])} (2 of 4)"
-    assert (measures["failed"], measures["without an answer"], measures["recall@20"]) == ("1", "0", "1.000 of 2")
+    assert (measures["failed"], measures["recall@20"]) == ("1", "1.000 of 2")
+    assert measures["validated"].endswith(" of 3, 0 without an answer")
+    assert measures["article in the evidence"] == "1.000 of 3"
+    assert "strict" in measures and not any("hops" in name for name in measures)
     assert found["By answer type", 0]["gene"]["base"] == "0.000 [0.000, 0.000] of 1"
     assert found["By hops", 0]["2"]["base"].endswith("of 2")
     assert {name: row["base"] for name, row in found["What became of the questions", 0].items()} == {
@@ -165,7 +168,7 @@ def test_runs_of_multiple_choice_stand_in_a_table_of_their_own(run):
     assert set(found["Against base", 0]) == {"other"}
     assert found["Not right: base", 0]["c1"] == {
         "id": "c1", "question": CHOICES[0].text, "chosen": "A: FBN2", "right": "B: FBN1",
-        "quoted, or the error": found["Not right: base", 0]["c1"]["quoted, or the error"],
+        "quoted, or the error": "Marfan syndrome: “It is caused by mutations in the FBN1 gene.”",
     }  # fmt: skip
     assert found["Not right: base", 0]["c2"]["chosen"] == "-"
 
@@ -188,7 +191,7 @@ def test_programs_over_one_file_stand_in_one_table(run):
     assert [title for title, _ in found if title.startswith("Programs:")] == ["Programs: test.jsonl"]
     rows = found["Programs: test.jsonl", 0]
     assert rows["base"]["EM"] == f"{bootstrap_ci([False, True, True, True])} (3)"
-    assert rows["base"]["recall@1, 5, 10, 20"] == "1.000, 1.000, 1.000, 1.000"
+    assert rows["base"]["recall@1, 5, 10, 20"] == ", ".join(["1.000 of 3"] * 4)
     assert (rows["base"]["tokens"], rows["base"]["against single_pass: n"]) == ("0", "-")
     assert (rows["other"]["gained"], rows["other"]["lost"], rows["other"]["p"]) == ("1", "0", "1.000")
 

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import dspy
 
-from medhop_dspy.graph.extraction import ExtractionCache, ModelExtractor, extract_all
+from medhop_dspy.graph.cache import ExtractionCache
+from medhop_dspy.graph.extraction import ModelExtractor, extract_all
 from medhop_dspy.trace import Passage
 
 from ..conftest import ScriptedEngine, prompt_of
@@ -44,8 +45,9 @@ def main(folder: str, die_after: str) -> None:
         if done == int(die_after):
             os.kill(os.getpid(), signal.SIGKILL)
 
-    with ExtractionCache(Path(folder)) as cache:
-        extract_all(PASSAGES, ModelExtractor(lm, "scripted"), cache, progress=progress)
+    extractor = ModelExtractor(lm, "scripted")
+    with ExtractionCache(Path(folder), [extractor.digest]) as cache:
+        extract_all(PASSAGES, extractor, cache, progress=progress)
     sys.stdout.write(str(len(engine.requests)))
 
 

@@ -1,26 +1,15 @@
 """Small knowledge graphs in memory."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 
 import numpy as np
 from scipy.sparse import csr_array
 
+from medhop_dspy.graph.index import GraphIndex
+from medhop_dspy.graph.manifest import GraphManifest, GraphRecipe
+from medhop_dspy.retrieval.manifest import EncoderRecord
 from tests.retrieval.hashing_encoder import HashingEncoder
-
-
-@dataclass(frozen=True, eq=False)
-class SmallGraph:
-    names: tuple[str, ...]
-    relations: tuple[str, ...]
-    edges: np.ndarray
-    mentions: csr_array
-    passage_ids: tuple[str, ...]
-    passage_edges: np.ndarray
-    passage_weights: np.ndarray
-    vectors: np.ndarray
-    digest: str
 
 
 def make_graph(
@@ -28,10 +17,10 @@ def make_graph(
     facts: Sequence[tuple[str, str, str]],
     passages: Mapping[str, Sequence[str]],
     similar: Mapping[tuple[str, str], float] | None = None,
-    encoder: HashingEncoder | None = None,
-) -> SmallGraph:
-    """The graph of these facts; ``passages`` says which entities each passage mentions."""
-    encoder = encoder or HashingEncoder()
+    weights: Sequence[float] | None = None,
+) -> GraphIndex:
+    """The graph of these facts; ``passages`` says which entities each passage mentions, ``weights`` those of facts."""
+    encoder = HashingEncoder()
     entity = {name: n for n, name in enumerate(names)}
     passage = {name: n for n, name in enumerate(passages)}
     relations = sorted({"synonym", *(relation for _, relation, _ in facts)})
@@ -39,20 +28,25 @@ def make_graph(
     for where, mentioned in passages.items():
         mentions[[entity[name] for name in mentioned], passage[where]] = 1
     similar = similar or {}
-    return SmallGraph(
+    facts_digest = sha256(repr((names, facts, passages, similar, weights)).encode()).hexdigest()
+    return GraphIndex(
         names=tuple(names),
+        types=("",) * len(names),
         relations=tuple(relations),
         edges=np.array([(entity[h], relations.index(r), entity[t]) for h, r, t in facts], np.int64).reshape(-1, 3),
+        edge_weights=np.array(weights or [1] * len(facts), np.float32),
+        support=csr_array((len(facts), len(passages)), dtype=np.float32),
         mentions=csr_array(mentions),
         passage_ids=tuple(passages),
+        passage_titles=tuple(passages),
         passage_edges=np.array([(passage[a], passage[b]) for a, b in similar], np.int64).reshape(-1, 2),
         passage_weights=np.array(list(similar.values()), np.float32),
         vectors=encoder.embed(names),
-        digest=sha256(repr((names, facts, passages, similar)).encode()).hexdigest(),
+        manifest=GraphManifest(facts_digest, "dictionary", (), EncoderRecord.of(encoder), GraphRecipe()),
     )
 
 
-def random_graph(seed: int, entities: int, facts: int, relations: int = 3, passages: int = 5) -> SmallGraph:
+def random_graph(seed: int, entities: int, facts: int, relations: int = 3, passages: int = 5) -> GraphIndex:
     """Facts between random entities; some entities are in no fact or no passage."""
     rng = np.random.default_rng(seed)
     names = [f"entity {n}" for n in range(entities)]
@@ -64,12 +58,12 @@ def random_graph(seed: int, entities: int, facts: int, relations: int = 3, passa
     return make_graph(names, sorted(chosen), mentioned, pairs)
 
 
-def empty_graph(passages: Sequence[str] = ()) -> SmallGraph:
+def empty_graph(passages: Sequence[str] = ()) -> GraphIndex:
     """No entities."""
     return make_graph([], [], {p: [] for p in passages})
 
 
-def gene_world(diseases: int) -> tuple[SmallGraph, list[tuple[str, list[str]]]]:
+def gene_world(diseases: int) -> tuple[GraphIndex, list[tuple[str, list[str]]]]:
     """Diseases caused by genes that lie on chromosomes, and two-hop questions with the passage that answers them."""
     names, facts, passages, questions = [f"chromosome {c}" for c in "ABCDE"], [], {}, []
     for n in range(diseases):

@@ -11,6 +11,7 @@ from medhop_dspy.graph.scoring import GFMScorer, PageRankScorer
 from medhop_dspy.pipelines.program import Program
 from medhop_dspy.pipelines.registry import build as build_program
 from medhop_dspy.pipelines.registry import program_class
+from medhop_dspy.retrieval.corpus import Document
 from medhop_dspy.retrieval.rerank import NoReranker
 from medhop_dspy.retrieval.retriever import Retriever
 from medhop_dspy.settings import Settings
@@ -31,12 +32,12 @@ class QueryEncoder(HashingEncoder):
 
 
 class HybridWorld:
-    """Index and graph of all sentences in ``folder``; ``close`` it."""
+    """Index and graph of all sentences, or of a corpus, in ``folder``; ``close`` it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, corpus: list[Document] | None = None, **overrides) -> None:
         self._open = ExitStack()
         self.encoder = QueryEncoder()
-        self.index = self._open.enter_context(index_of(folder, documents()))
+        self.index = self._open.enter_context(index_of(folder, corpus or documents(), **overrides))
         build(folder / "graph", self.index, self.encoder, SentenceExtractor())
         self.graph = GraphIndex.open(folder / "graph", self.index, self.encoder)
         self.settings = settings_at(folder).replace(
@@ -53,6 +54,7 @@ class HybridWorld:
             hop_evidence=2,
             plan_by="model",
             use_expansion=False,
+            **overrides,
         )
 
     def close(self) -> None:
@@ -64,7 +66,7 @@ class HybridWorld:
     def retriever(self, settings: Settings | None = None, **overrides) -> GraphRetriever:
         chosen = (settings or self.settings).replace(**overrides)
         linker = EntityLinker(self.graph, self.encoder, chosen.link_floor)
-        return GraphRetriever(self.dense(chosen), self.graph, linker, self._scorer(chosen), chosen)
+        return GraphRetriever(self.dense(chosen), self.graph, linker, self.scorer(chosen), chosen)
 
     def program(self, name: str, **overrides) -> Program:
         """Any program of the registry, opened with what it asks for."""
@@ -72,7 +74,7 @@ class HybridWorld:
         retriever = self.dense(settings) if settings.retriever == "dense" else self.retriever(settings)
         return build_program(name, retriever, settings)
 
-    def _scorer(self, settings: Settings) -> PageRankScorer | GFMScorer:
+    def scorer(self, settings: Settings) -> PageRankScorer | GFMScorer:
         if settings.graph_scorer == "pagerank":
             return PageRankScorer(self.graph, settings.damping)
         import torch

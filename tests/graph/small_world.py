@@ -68,11 +68,12 @@ def settings_at(home: Path) -> Settings:
 
 
 @contextmanager
-def index_of(folder: Path, corpus: list[Document]) -> Iterator[Index]:
-    """An index of one chunk a document, in ``folder``."""
+def index_of(folder: Path, corpus: list[Document], **overrides) -> Iterator[Index]:
+    """An index of one chunk a document, unless ``overrides`` say otherwise, in ``folder``."""
     folder.mkdir(exist_ok=True)
     file = write_corpus(folder / "corpus.jsonl", corpus)
-    index, _ = Index.build(str(folder / "index"), file, HashingEncoder(), settings_at(folder))
+    settings = settings_at(folder).replace(**overrides)
+    index, _ = Index.build(str(folder / "index"), file, HashingEncoder(), settings)
     with index:
         yield index
 

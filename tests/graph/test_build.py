@@ -3,6 +3,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from medhop_dspy.graph.build import add, build
 from medhop_dspy.graph.dictionary import DictionaryExtractor
 from medhop_dspy.graph.index import GraphIndex
 from medhop_dspy.graph.manifest import GraphRecipe
-from medhop_dspy.graph.neighbours import nearest_pairs, similar_pairs
+from medhop_dspy.graph.neighbours import block_rows, nearest_pairs, similar_pairs
 from medhop_dspy.graph.records import Entity, Extraction, Triple
 from medhop_dspy.graph.resolve import resolve
 from medhop_dspy.retrieval.corpus import Document
@@ -28,6 +29,7 @@ from tests.graph.small_world import (
     edge_texts,
     files_of,
     index_of,
+    settings_at,
 )
 from tests.retrieval.hashing_encoder import HashingEncoder
 
@@ -67,6 +69,10 @@ def test_names_of_conflicting_types_stay_apart_and_are_no_synonyms(graph: GraphI
 def test_synonyms_are_near_names_but_never_numbered_siblings(graph: GraphIndex) -> None:
     synonyms = [{h, t} for h, r, t in edge_texts(graph) if r == "synonym"]
     assert synonyms == [{"Marfan syndrome", "marfan syndrome disease"}]
+    (weight,) = graph.edge_weights[graph.edges[:, 1] == graph.synonym]
+    one, other = (graph.vectors[graph.names.index(name)] for name in synonyms[0])
+    assert weight == pytest.approx(one @ other, abs=1e-6) and 0.85 <= weight < 1
+    assert set(graph.edge_weights[graph.edges[:, 1] != graph.synonym].tolist()) == {1}
     siblings = [f"{ATAXIA} type {n}" for n in (1, 3)]
     one, other = HashingEncoder().embed(siblings)
     assert one @ other > 0.85 and set(siblings) <= set(graph.names)
@@ -127,7 +133,7 @@ def test_a_build_under_way_is_not_read_and_not_joined(world: tuple[Path, Index, 
         assert process.stdout.readline() == "waiting\n"
         with pytest.raises(GraphError, match=f"not complete: process {process.pid} is building it"):
             GraphIndex.open(tmp_path / "graph")
-        with pytest.raises(StoreLockedError, match=f"written by process {process.pid}"):
+        with pytest.raises(StoreLockedError, match=f"^{tmp_path / 'graph'} is being written by process {process.pid}"):
             build(tmp_path / "graph", index, HashingEncoder(), SentenceExtractor())
     finally:
         process.kill()
@@ -274,11 +280,33 @@ def test_a_failed_passage_is_counted_and_tried_again(tmp_path: Path) -> None:
     with index_of(tmp_path, corpus) as index:
         graph, report = build(tmp_path / "graph", index, HashingEncoder(), SentenceExtractor())
         assert (report.failed, graph.manifest.counts["failed"]) == (1, 1)
-        assert graph.document_counts.sum() > 0
+        assert graph.passage_counts.sum() > 0
         assert graph.mentions.toarray()[:, graph.passage_ids.index("bad#0")].sum() == 0
+        before = files_of(tmp_path / "graph")
         again = SentenceExtractor()
-        assert build(tmp_path / "graph", index, HashingEncoder(), again)[1].failed == 1
+        same, report = build(tmp_path / "graph", index, HashingEncoder(), again)
         assert again.read == ["bad#0"]
+        assert (report.failed, report.written, report.reused, same.digest) == (1, False, len(SENTENCES), graph.digest)
+        assert files_of(tmp_path / "graph") == before
+
+        class Reader(SentenceExtractor):
+            """The same, but it can read anything."""
+
+            def extract(self, passage: Passage) -> Extraction:
+                return super().extract(replace(passage, text=passage.text.replace("unreadable", "A causes B.")))
+
+        mended, report = build(tmp_path / "graph", index, HashingEncoder(), Reader())
+        assert (report.failed, report.written, report.extracted) == (0, True, 1)
+        assert edge_texts(mended) - edge_texts(graph) == {("A", "causes", "B")}
+
+
+def test_passages_of_one_title_and_text_are_read_once(tmp_path: Path) -> None:
+    twice = [Document(name, "FBN1", "", SENTENCES["fbn1"][1]) for name in ("one", "two")]
+    with index_of(tmp_path, twice) as index:
+        extractor = SentenceExtractor()
+        graph, report = build(tmp_path / "graph", index, HashingEncoder(), extractor)
+    assert (extractor.read, report.extracted, report.reused) == (["one#0"], 1, 1)
+    assert graph.passage_counts[graph.names.index("FBN1")] == 2
 
 
 def test_an_extractor_that_never_works_leaves_no_graph(tmp_path: Path) -> None:
@@ -319,6 +347,41 @@ def test_files_of_somebody_else_are_left_alone(world: tuple[Path, Index, Path], 
     assert [f.name for f in tmp_path.iterdir()] == ["thesis.txt"]
 
 
+def test_the_folder_of_the_index_is_left_alone(tmp_path: Path) -> None:
+    with index_of(tmp_path, documents("fbn1")) as index:
+        place = tmp_path / "index"
+        before = {file: file.read_bytes() for file in place.rglob("*.json")}
+        with pytest.raises(GraphError, match=r"holds no graph: chroma, .*manifest\.json"):
+            build(place, index, HashingEncoder(), SentenceExtractor())
+        with pytest.raises(GraphError, match="is not that of a graph"):
+            add(place, index, HashingEncoder(), SentenceExtractor())
+        assert before and {file: file.read_bytes() for file in place.rglob("*.json")} == before
+    Index.open(str(place), HashingEncoder(), settings_at(tmp_path)).close()
+
+
+@pytest.mark.parametrize("manifest", ['{"format": 2, "files": {}}', "[1]", "no JSON"])
+def test_folders_named_like_ours_beside_a_foreign_manifest_stay(
+    world: tuple[Path, Index, Path], tmp_path: Path, manifest: str
+) -> None:
+    (tmp_path / "manifest.json").write_text(manifest, encoding="utf-8")
+    (tmp_path / "data-x").mkdir()
+    with pytest.raises(GraphError, match=r"holds no graph: data-x, manifest\.json"):
+        build(tmp_path, world[1], HashingEncoder(), SentenceExtractor())
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["data-x", "manifest.json"]
+
+
+def test_weights_and_locks_may_be_there_before_the_graph_and_other_folders_stay(
+    world: tuple[Path, Index, Path], tmp_path: Path
+) -> None:
+    (tmp_path / "gfm").mkdir()
+    (tmp_path / "writer.lock").touch()
+    build(tmp_path, world[1], HashingEncoder(), SentenceExtractor())
+    (tmp_path / "data-x").mkdir()
+    build(tmp_path, world[1], HashingEncoder(), SentenceExtractor(), GraphRecipe(synonym_floor=0.99))
+    assert (tmp_path / "gfm").is_dir() and (tmp_path / "data-x").is_dir()
+    assert len(list(tmp_path.glob("data-*"))) == 2
+
+
 @pytest.mark.parametrize(
     "wrong",
     [{"synonym_floor": 0.0}, {"neighbour_floor": 1.1}, {"neighbours": -1}, {"limit": 0}, {"synonym_floor": np.nan}],
@@ -326,6 +389,15 @@ def test_files_of_somebody_else_are_left_alone(world: tuple[Path, Index, Path], 
 def test_a_senseless_recipe_is_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(InputError, match=next(iter(wrong))):
         GraphRecipe(**wrong)  # type: ignore[arg-type]
+
+
+def test_the_kind_in_a_passage_counts_before_the_frequent_one() -> None:
+    frequent = Extraction((Entity("CAT", "gene"),), (), "model")
+    own = Extraction((Entity("CAT", "animal"),), (Triple("CAT", "carries", "parasites"),), "model")
+    nameless = Extraction((), (Triple("CAT", "encodes", "catalase"),), "model")
+    found = resolve([frequent, frequent, own, nameless])
+    subjects = {found.relations[r]: found.types[h] for h, r, _ in found.edges.tolist()}
+    assert subjects == {"carries": "animal", "encodes": "gene"}
 
 
 def test_an_unknown_type_is_upgraded_in_whatever_order() -> None:
@@ -376,6 +448,11 @@ def test_blocks_do_not_change_what_is_near(block: int) -> None:
         expected |= {tuple(sorted((row, n))) for n in sorted(others, key=lambda n: -cosines[row, n])[:4]}
     assert {tuple(pair) for pair in near.tolist()} == expected
     np.testing.assert_allclose(weights, cosines[tuple(near.T)], atol=1e-6)
+
+
+@pytest.mark.parametrize(("columns", "rows"), [(0, 512), (1, 512), (2**17, 512), (2**20, 64), (2**27, 1)])
+def test_the_cosines_in_memory_are_bounded(columns: int, rows: int) -> None:
+    assert block_rows(columns) == rows
 
 
 def test_equally_near_passages_are_taken_in_order() -> None:

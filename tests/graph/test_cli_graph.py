@@ -12,10 +12,12 @@ import pytest
 from typer.testing import CliRunner
 
 from medhop_dspy.cli import app
-from medhop_dspy.errors import GraphError, InputError, SettingsError
+from medhop_dspy.errors import CorpusError, GraphError, InputError, ProgramError, SettingsError
 from medhop_dspy.graph.index import GraphIndex
+from medhop_dspy.pipelines.registry import build as build_program
 from medhop_dspy.retrieval.embedding import Embedder
 from medhop_dspy.retrieval.index import Index
+from medhop_dspy.runtime import load, open_retriever, session
 from medhop_dspy.settings import Settings
 from tests.lm.conftest import MODEL, completion
 from tests.lm.conftest import make_remote as make_remote
@@ -57,11 +59,20 @@ def medhop(home: Path, *arguments: str):
     return CliRunner().invoke(app, list(arguments), env=env)
 
 
-@pytest.mark.parametrize("command", ["build", "add", "info", "show", "train"])
-def test_every_command_explains_itself(command: str) -> None:
-    result = CliRunner().invoke(app, ["graph", command, "--help"])
+@pytest.mark.parametrize(
+    ("command", "first"),
+    [
+        ("build", "Make the graph hold what the passages of the vector index say."),
+        ("add", "Add the documents that the vector index has gained;"),
+        ("info", "Show what the graph is made of:"),
+        ("show", "Show what lies around an entity:"),
+        ("train", "Train the graph model (graph_scorer gfm)"),
+    ],
+)
+def test_every_command_explains_itself(command: str, first: str) -> None:
+    result = CliRunner().invoke(app, ["graph", command, "--help"], env={"COLUMNS": "200"})
     assert result.exit_code == 0
-    assert len(result.output.splitlines()) > 4
+    assert first in " ".join(result.output.split())
 
 
 def test_a_dictionary_graph_is_built_and_shown(built: Path) -> None:
@@ -174,6 +185,28 @@ def test_a_model_is_trained_on_the_graph_and_on_questions(home: Path) -> None:
     config = json.loads((home / "graph" / "gfm" / "config.json").read_bytes())
     assert config["options"]["hidden"] == 4
     assert (home / "graph" / "gfm" / "model.safetensors").is_file()
+
+
+def test_an_index_is_closed_where_its_program_cannot_be_made(
+    built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed: list[Index] = []
+    close = Index.close
+    monkeypatch.setattr(Index, "close", lambda index: (closed.append(index), close(index))[1])
+    settings = Settings.load(home=built, embedder="tiny", reranker="none")
+    with pytest.raises(CorpusError), session("single_pass", settings.replace(orphanet=tmp_path / "none")):
+        pass
+    assert len(closed) == 1
+
+    retriever = open_retriever(settings)
+    build_program("single_pass", retriever, settings).save(tmp_path / "p.json")
+    retriever.index.close()
+    document = json.loads((tmp_path / "p.json").read_text(encoding="utf-8"))
+    document["medhop"]["index_digest"] = "0" * 64
+    (tmp_path / "p.json").write_text(json.dumps(document), encoding="utf-8")
+    with pytest.raises(ProgramError, match="index: saved for 000000000000"):
+        load(tmp_path / "p.json", settings)
+    assert len(closed) == 3 and closed[1] is retriever.index
 
 
 def test_a_bad_threshold_is_refused_before_anything_is_opened(tmp_path: Path) -> None:

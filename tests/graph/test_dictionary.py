@@ -1,10 +1,11 @@
 """Names in texts, and what the words between them say."""
 
+import re
 from pathlib import Path
 
 import pytest
 
-from medhop_dspy.graph import phrases
+from medhop_dspy.graph import dictionary, names, phrases, vocabulary
 from medhop_dspy.graph.dictionary import ALSO_KNOWN_AS, WEAK, DictionaryExtractor, Matcher
 from medhop_dspy.graph.records import Entity, Triple
 from medhop_dspy.graph.vocabulary import aliases, collect, long_form, title_kind
@@ -364,6 +365,20 @@ def test_the_digest_is_that_of_names_and_types():
     assert one.digest == DictionaryExtractor({"b1": "", "a1": "gene"}).digest
     assert one.digest != DictionaryExtractor({"a1": "disease", "b1": ""}).digest
     assert one.digest != DictionaryExtractor({"a1": "gene"}).digest
+
+
+@pytest.mark.parametrize("module", [dictionary, names, phrases, vocabulary], ids=lambda module: module.__name__)
+def test_the_digest_is_that_of_the_patterns_too(module, monkeypatch):
+    extractor = DictionaryExtractor({"a1": "gene"})
+    before = extractor.digest
+    patterns = {name: value for name, value in vars(module).items() if isinstance(value, re.Pattern)}
+    assert patterns
+    for name, pattern in patterns.items():
+        for other in (re.compile(f"{pattern.pattern} "), re.compile(pattern.pattern, pattern.flags ^ re.DOTALL)):
+            monkeypatch.setattr(module, name, other)
+            assert extractor.digest != before, name
+            monkeypatch.setattr(module, name, pattern)
+    assert extractor.digest == before
 
 
 def test_the_bundled_articles_state_what_they_are_about():

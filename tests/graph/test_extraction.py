@@ -6,7 +6,8 @@ import signal
 import subprocess
 import sys
 import threading
-from dataclasses import replace
+import time
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -14,9 +15,10 @@ import dspy
 import pytest
 
 from medhop_dspy.errors import InputError, ReplyError, ServerError, ServerUnavailableError, StoreError
-from medhop_dspy.graph.cache import FILE
+from medhop_dspy.graph import extraction
+from medhop_dspy.graph.cache import FILE, ExtractionCache, passage_key
 from medhop_dspy.graph.dictionary import DictionaryExtractor
-from medhop_dspy.graph.extraction import ExtractionCache, ModelExtractor, extract_all
+from medhop_dspy.graph.extraction import ModelExtractor, extract_all
 from medhop_dspy.graph.records import Entity, Extraction, Triple
 from medhop_dspy.graph.signatures import MAX_QUERY_ENTITIES, QueryEntities
 from medhop_dspy.lm.failures import LMUnavailableError
@@ -52,9 +54,15 @@ def failing(numbers, error="no JSON"):
     return reply
 
 
+def digest_of(model):
+    """The digest of every extractor here that has this model."""
+    return ModelExtractor(scripted(scripted_reply)[0], model).digest
+
+
 @pytest.fixture
 def cache(tmp_path):
-    with ExtractionCache(tmp_path) as opened:
+    """For extractors with the model ``m``."""
+    with ExtractionCache(tmp_path, [digest_of("m")]) as opened:
         yield opened
 
 
@@ -87,7 +95,7 @@ def test_the_length_of_a_reply_is_bounded_by_schema_and_tokens():
 
 def test_a_passage_without_entities_costs_one_call_and_is_done(cache):
     lm, engine = scripted(lambda request: EMPTY)
-    extractor = ModelExtractor(lm, "scripted")
+    extractor = ModelExtractor(lm, "m")
     references = Passage("d#1", "d", "d", "", "References")
     assert extract_all([references], extractor, cache) == {"d#1": Extraction((), (), "model")}
     assert extract_all([references], extractor, cache) == {"d#1": Extraction((), (), "model")}
@@ -114,7 +122,7 @@ def test_instructions_in_a_passage_stay_in_the_evidence():
     assert prompt.count("\nTask: ") == 1
 
 
-def test_the_digest_is_that_of_model_and_prompts():
+def test_the_digest_is_that_of_model_prompts_and_rules(monkeypatch):
     lm, _ = scripted(scripted_reply)
     one = ModelExtractor(lm, "a")
     assert one.digest == ModelExtractor(lm, "a").digest
@@ -125,6 +133,9 @@ def test_the_digest_is_that_of_model_and_prompts():
     longer = ModelExtractor(lm, "a")
     longer.entities.config["max_tokens"] = 1024
     assert one.digest != longer.digest
+    before = one.digest
+    monkeypatch.setattr(extraction, "_RULES", extraction._RULES + 1)
+    assert one.digest != before
 
 
 class Returning(dspy.BaseLM):
@@ -187,28 +198,28 @@ def test_a_killed_extraction_goes_on_where_it_stopped(tmp_path):
         return subprocess.run(command, cwd=TOP, capture_output=True, text=True, check=False)
 
     assert run(die_after=6).returncode == -signal.SIGKILL
-    with ExtractionCache(tmp_path) as cache:
+    with ExtractionCache(tmp_path, [digest_of("scripted")]) as cache:
         assert len(cache) == 6
     resumed = run(die_after=-1)
     assert resumed.returncode == 0, resumed.stderr
     assert resumed.stdout == "8"  # two requests for each of the four that were missing
     lm, engine = scripted(scripted_reply)
-    with ExtractionCache(tmp_path) as cache:
+    with ExtractionCache(tmp_path, [digest_of("scripted")]) as cache:
         assert extract_all(PASSAGES, ModelExtractor(lm, "scripted"), cache) == WHOLE
     assert not engine.requests
 
 
-def test_another_model_extracts_anew_and_a_renamed_passage_does_not(cache):
+def test_another_model_extracts_anew_and_a_renamed_passage_does_not(tmp_path):
     lm, engine = scripted(scripted_reply)
-    extract_all(PASSAGES, ModelExtractor(lm, "one"), cache)
     renamed = [replace(passage, id=f"new#{n}", doc_id="new", url="u") for n, passage in enumerate(PASSAGES)]
-    found = extract_all(renamed, ModelExtractor(lm, "one"), cache)
-    assert list(found.values()) == list(WHOLE.values())
-    assert len(engine.requests) == 20
-    extract_all(PASSAGES, ModelExtractor(lm, "two"), cache)
-    assert len(engine.requests) == 40
-    extract_all([replace(PASSAGES[0], text=PASSAGES[0].text + " ")], ModelExtractor(lm, "one"), cache)
-    assert len(engine.requests) == 42
+    changed = [replace(PASSAGES[0], text=PASSAGES[0].text + " ")]
+    for model, passages, requests in (
+        ("one", PASSAGES, 20), ("one", renamed, 20), ("two", PASSAGES, 40), ("one", changed, 42), ("two", renamed, 42)
+    ):  # fmt: skip
+        with ExtractionCache(tmp_path, [digest_of(model)]) as cache:
+            found = extract_all(passages, ModelExtractor(lm, model), cache)
+        assert list(found.values()) == list(WHOLE.values())[: len(passages)]
+        assert len(engine.requests) == requests
 
 
 def test_one_text_is_extracted_once(cache):
@@ -254,6 +265,30 @@ def test_a_server_that_is_down_ends_the_extraction_and_what_is_done_stays(worker
     assert len(engine.requests) < 20
 
 
+@pytest.mark.parametrize(("error", "kind"), [(LMUnavailableError("down"), ServerUnavailableError), ("", ReplyError)])
+def test_replies_under_way_when_it_ends_are_kept(error, kind, cache, tmp_path):
+    together, ended = threading.Barrier(3, timeout=20), threading.Event()
+
+    def reply(request):
+        prompt = prompt_of(request)
+        if "Entities: " in prompt:
+            return scripted_reply(request)
+        together.wait()
+        if "[1] Disease 0:" in prompt:
+            ended.set()
+            return error
+        ended.wait(20)
+        time.sleep(0.1)  # the error is known by now
+        return scripted_reply(request)
+
+    lm, _ = scripted(reply)
+    with pytest.raises(kind):
+        extract_all(PASSAGES[:4], ModelExtractor(lm, "m"), cache, workers=3)
+    cache.close()
+    with ExtractionCache(tmp_path, [digest_of("m")]) as reopened:
+        assert [reopened.get(passage_key(p)) for p in PASSAGES[:4]] == [None, WHOLE["d#1"], WHOLE["d#2"], None]
+
+
 def test_threads_extract_at_the_same_time(cache):
     together = threading.Barrier(3, timeout=20)
 
@@ -279,7 +314,7 @@ def test_a_dictionary_extracts_by_the_same_function(cache):
     extractor = DictionaryExtractor.for_corpus(PASSAGES)
     found = extract_all(PASSAGES, extractor, cache)
     assert found["d#2"].triples == (Triple("Disease 2", "is caused by mutations in", "GENE2"),)
-    assert all(cache.get(passage, extractor.digest) == found[passage.id] for passage in PASSAGES)
+    assert all(cache.get(passage_key(passage)) == found[passage.id] for passage in PASSAGES)
 
 
 # --- the cache
@@ -288,30 +323,68 @@ def test_a_dictionary_extracts_by_the_same_function(cache):
 def test_a_cut_last_line_is_dropped_and_a_damaged_one_left_out(tmp_path, caplog):
     lm, _ = scripted(scripted_reply)
     extractor = ModelExtractor(lm, "m")
-    with ExtractionCache(tmp_path) as cache:
+    with ExtractionCache(tmp_path, [extractor.digest]) as cache:
         extract_all(PASSAGES[:4], extractor, cache)
     lines = (tmp_path / FILE).read_bytes().splitlines(keepends=True)
     (tmp_path / FILE).write_bytes(b"".join([lines[0], b'{"key": "x"}\n', lines[2], lines[3][:-9]]))
-    with ExtractionCache(tmp_path) as cache:
-        assert "1 damaged lines" in caplog.text
-        assert [cache.get(passage, extractor.digest) is None for passage in PASSAGES[:4]] == [False, True, False, True]
+    with ExtractionCache(tmp_path, [extractor.digest]) as cache:
+        assert "1 lines cannot be read" in caplog.text
+        assert [cache.get(passage_key(p)) is None for p in PASSAGES[:4]] == [False, True, False, True]
         assert extract_all(PASSAGES[:4], extractor, cache) == {f"d#{n}": WHOLE[f"d#{n}"] for n in range(4)}
-    with ExtractionCache(tmp_path) as cache:
+        assert cache.added == 2
+    with ExtractionCache(tmp_path, [extractor.digest]) as cache:
         assert len(cache) == 4
 
 
-@pytest.mark.parametrize("text", ["线粒体 α", "half \ud800 of a pair", "line\u2028break"])
+LINE = {"key": "k", "extractor": "x", "found": asdict(WHOLE["d#0"])}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"5",
+        b"[]",
+        b"null",
+        b"\xff",
+        b"[" * 100_000,
+        json.dumps({**LINE, "key": ["k"]}).encode(),
+        json.dumps({**LINE, "found": {"entities": [{"name": 7}]}}).encode(),
+        json.dumps({**LINE, "found": {"entities": [{"name": "half \ud800"}]}}).encode(),
+        json.dumps({**LINE, "found": {"triples": [{"subject": "a", "relation": "\udfff", "object": "b"}]}}).encode(),
+    ],
+    ids=lambda line: repr(line[:30]),
+)
+def test_lines_that_are_no_extraction_are_left_out(line, tmp_path, caplog):
+    (tmp_path / FILE).write_bytes(line + b"\n" + json.dumps(LINE).encode() + b"\n")
+    with ExtractionCache(tmp_path, ["x"]) as cache:
+        assert (len(cache), cache.get("k")) == (1, WHOLE["d#0"])
+    assert "1 lines cannot be read" in caplog.text
+
+
+@pytest.mark.parametrize("text", ["线粒体 α", "line\u2028break", "\x00", "🧬"])
 def test_any_text_comes_back(text, tmp_path):
-    extraction = Extraction((Entity(text, text),), (Triple(text, "r", "o"),), "dictionary", 2)
-    strange = replace(PASSAGES[0], text=text)
-    with ExtractionCache(tmp_path) as cache:
-        cache.add(strange, "x", extraction)
-    with ExtractionCache(tmp_path) as cache:
-        assert cache.get(strange, "x") == extraction
-        assert cache.get(strange, "y") is None
+    found = Extraction((Entity(text, text),), (Triple(text, "r", "o"),), "dictionary", 2)
+    key = passage_key(replace(PASSAGES[0], text=text))
+    with ExtractionCache(tmp_path, ["x"]) as cache:
+        cache.add(key, "x", found)
+    with ExtractionCache(tmp_path, ["x"]) as cache:
+        assert cache.get(key) == found
+    with ExtractionCache(tmp_path, ["y"]) as cache:
+        assert cache.get(key) is None
+
+
+def test_the_first_extractor_that_has_read_a_passage_counts(tmp_path):
+    with ExtractionCache(tmp_path, []) as cache:
+        for key, extractor, number in [("k", "new", 1), ("k", "old", 2), ("l", "new", 3), ("m", "other", 4)]:
+            cache.add(key, extractor, text_of(number))
+    for extractors, wanted in [(("old", "new"), [2, 3]), (("new", "old"), [1, 3]), (("old",), [2, None])]:
+        with ExtractionCache(tmp_path, extractors) as cache:
+            found = [text_of(number) if number else None for number in wanted]
+            assert [cache.get("k"), cache.get("l"), cache.get("m")] == [*found, None]
+            assert len(cache) == sum(each is not None for each in found)
 
 
 def test_a_folder_that_is_a_file(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match="cannot read or write"):
-        ExtractionCache(tmp_path / "file")
+        ExtractionCache(tmp_path / "file", [])

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -5,7 +7,7 @@ import torch
 from medhop_dspy.graph.gfm import GFM
 from medhop_dspy.graph.messages import BLOCK, Edges
 
-from .graphs import empty_graph, make_graph, random_graph
+from .graphs import empty_graph, random_graph
 from .test_messages import LargestTensor, large_graph
 
 PUBLISHED = {
@@ -98,8 +100,7 @@ def test_the_numbers_of_the_nodes_do_not_matter():
     order = np.random.default_rng(9).permutation(7)
     edges = graph.edges.copy()
     edges[:, [0, 2]] = np.argsort(order)[edges[:, [0, 2]]]
-    moved = make_graph([graph.names[n] for n in order], [], {})
-    moved = type(moved)(**{**moved.__dict__, "edges": edges, "relations": graph.relations})
+    moved = replace(graph, names=tuple(graph.names[n] for n in order), edges=edges)
     model = model_of(10)
     question, relations = torch.ones(1, 5, dtype=torch.float64), torch.randn(2 * len(graph.relations), 5).double()
     seeds = torch.rand(1, 7).double()

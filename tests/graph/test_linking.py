@@ -1,6 +1,3 @@
-import copy
-
-import numpy as np
 import pytest
 
 from medhop_dspy.errors import InputError
@@ -119,14 +116,3 @@ def test_seed_rows():
     assert seed_rows([[1, None, 1], [], [None], [2, 0]], 3).tolist() == [[0, 1, 0], [0, 0, 0], [0, 0, 0], [1, 0, 1]]
     assert seed_rows([], 3).shape == (0, 3)
     assert seed_rows([[]], 0).shape == (1, 0)
-
-
-def test_copies_share_the_model():
-    one = linker()
-    assert copy.deepcopy(one) is one
-
-
-def test_nothing_of_the_graph_is_changed():
-    before = GRAPH.vectors.copy()
-    linker(0.5).link(["congenital Wilson disease"])
-    assert np.array_equal(before, GRAPH.vectors)

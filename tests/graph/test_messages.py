@@ -1,3 +1,6 @@
+import time
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 import torch
@@ -109,6 +112,22 @@ def test_blocks_hold_every_edge_once(width, blocks):
     assert sorted(told) == sorted(
         zip(edges.heads.tolist(), edges.relations.tolist(), edges.tails.tolist(), strict=True)
     )
+
+
+def test_bags_are_made_once_by_however_many_threads(monkeypatch):
+    made, of = [], Bags.of
+
+    def counted(*ends):
+        made.append(ends)
+        time.sleep(0.05)
+        return of(*ends)
+
+    monkeypatch.setattr(Bags, "of", counted)
+    edges, _, _ = large_graph(edges=200)
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: (edges.incoming, edges.outgoing), range(4)))
+    assert len(made) == 2
+    assert all(pair[0] is edges.incoming and pair[1] is edges.outgoing for pair in found)
 
 
 def test_bags_join_edges_of_one_relation_and_receiver():

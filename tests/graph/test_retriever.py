@@ -7,7 +7,8 @@ import pytest
 from medhop_dspy.errors import GraphError, InputError, SettingsError
 from medhop_dspy.graph.linking import EntityLinker
 from medhop_dspy.graph.retriever import GraphRetriever
-from medhop_dspy.graph.scoring import PageRankScorer, document_scores
+from medhop_dspy.graph.scoring import PageRankScorer
+from medhop_dspy.retrieval.index import Index
 from medhop_dspy.retrieval.rerank import NoReranker
 from medhop_dspy.retrieval.retriever import Retriever
 from medhop_dspy.runtime import make_retriever
@@ -25,11 +26,12 @@ def world(tmp_path_factory):
     made.close()
 
 
-def graph_order(world, question, entities, top=20):
+def graph_order(world, question, entities, top=20, scorer=None):
     """S_graph, computed for one question without the retriever: (id, score), best first."""
+    scorer = scorer or PageRankScorer(world.graph, 0.5)
     seeds = np.zeros((1, len(world.graph.names)))
     seeds[0, [world.graph.names.index(name) for name in entities]] = 1
-    scores = document_scores(world.graph, PageRankScorer(world.graph, 0.5).scores([question], seeds), top)[0]
+    (scores,) = scorer.passages(scorer.scores([question], seeds), top)
     found = [(i, s) for i, s in zip(world.graph.passage_ids, scores, strict=True) if s > 0]
     return sorted(found, key=lambda pair: (-pair[1], pair[0]))
 
@@ -64,8 +66,15 @@ def test_hybrid_mode_is_equation_5(world):
     assert set(by_graph) != set(by_vector), "both lists must matter here"
 
 
-def test_top_entities_bounds_who_scores_passages(world):
-    assert [p.id for p in world.retriever(retriever="graph", top_entities=1).search([CAUSE], 5)] == ["fbn1#0"]
+def test_top_entities_bounds_who_scores_passages_with_the_gfm(world):
+    few, many = (
+        world.retriever(retriever="graph", graph_scorer="gfm", top_entities=top).search([CAUSE], 5) for top in (1, 20)
+    )
+    scorer = world.scorer(world.settings.replace(graph_scorer="gfm"))
+    assert [(p.id, p.score) for p in few] == graph_order(world, CAUSE, ["FBN1"], 1, scorer)[:5]
+    assert len(few) < len(many)
+    walks = [world.retriever(retriever="graph", top_entities=top).search([CAUSE], 5) for top in (1, 20)]
+    assert walks[0] == walks[1]
 
 
 def test_equal_scores_are_ordered_by_id(world):
@@ -158,6 +167,17 @@ def test_copies_share_it_and_the_digest_covers_graph_and_scorer(world, tmp_path)
 def test_neighbours_are_those_of_the_dense_retriever(world):
     around = world.retriever(neighbours_of=1)
     assert around.without_neighbours().search([CAUSE], 3) == world.retriever().search([CAUSE], 3)
+
+
+@pytest.mark.parametrize("search", ["exact", "hnsw"])
+def test_passages_are_read_from_either_kind_of_index(world, search):
+    settings = world.settings.replace(index_search=search, retriever="graph")
+    with Index.open(world.settings.index, world.encoder, settings) as index:
+        dense = Retriever(index, world.encoder, NoReranker(), settings)
+        linker = EntityLinker(world.graph, world.encoder, 0.8)
+        found = GraphRetriever(dense, world.graph, linker, PageRankScorer(world.graph), settings).search([CAUSE], 5)
+    assert found == world.retriever(retriever="graph").search([CAUSE], 5)
+    assert len(found) == 5
 
 
 def test_a_graph_of_another_index_is_found_out(world, tmp_path):

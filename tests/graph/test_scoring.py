@@ -1,4 +1,3 @@
-import copy
 import subprocess
 import sys
 from pathlib import Path
@@ -7,14 +6,7 @@ import numpy as np
 import pytest
 
 from medhop_dspy.errors import ArtefactError, InputError
-from medhop_dspy.graph.scoring import (
-    GFMScorer,
-    PageRankScorer,
-    document_scores,
-    gfm_folder,
-    make_scorer,
-    specificity,
-)
+from medhop_dspy.graph.scoring import GFMScorer, PageRankScorer, make_scorer, specificity
 from medhop_dspy.settings import Settings
 from tests.retrieval.hashing_encoder import HashingEncoder
 
@@ -54,15 +46,17 @@ def test_a_rare_seed_outweighs_a_frequent_one():
     graph = make_graph(
         ["rare", "frequent", "left", "right"], facts, {"p": ["rare"], "q": ["frequent"], "r": ["frequent"]}
     )
-    scores = PageRankScorer(graph, with_passages=False).scores(["?"], one_hot(graph, ["rare", "frequent"]))[0]
-    assert scores == pytest.approx([4 / 9, 2 / 9, 2 / 9, 1 / 9])  # 2/3 stays at the seeds, split 2 to 1
+    scores = PageRankScorer(graph).scores(["?"], one_hot(graph, ["rare", "frequent"]))[0]
+    # The walker jumps to `rare`, of one passage, twice as often as to `frequent`, of two; from there it goes on to two
+    # neighbours, or to three.
+    assert scores == pytest.approx([4 / 9, 2 / 9, 1 / 9, 1 / 27])
 
 
 def test_passages_join_entities_that_no_fact_joins():
     graph = make_graph(["a", "b"], [], {"p": ["a", "b"]})
-    seeds = one_hot(graph, ["a"])
-    assert PageRankScorer(graph).scores(["?"], seeds)[0, 1] > 0
-    assert PageRankScorer(graph, with_passages=False).scores(["?"], seeds).tolist() == [[1, 0]]
+    scores = PageRankScorer(graph).scores(["?"], one_hot(graph, ["a"]))[0]
+    # a = 1/2 + p/4, p = a/2 + b/2, b = p/4 in the long run, with a, b and p summing to 1
+    assert scores == pytest.approx([7 / 12, 1 / 12])
 
 
 @SCORERS
@@ -82,31 +76,27 @@ def test_scores_are_shares_and_rows_stand_alone(scorer_of):
 @SCORERS
 def test_a_question_without_entities_scores_nothing(scorer_of):
     graph = random_graph(2, 10, 20)
-    scores = scorer_of(graph).scores(["What is it?", "zzqx protein"], np.zeros((2, 10)))
+    scorer = scorer_of(graph)
+    scores = scorer.scores(["What is it?", "zzqx protein"], np.zeros((2, 10)))
     assert not scores.any()
-    assert not document_scores(graph, scores, 20).any()
+    assert not scorer.passages(scores, 20).any()
 
 
 @SCORERS
 @pytest.mark.parametrize("passages", [[], ["References#0"]])
 def test_an_empty_graph_scores_nothing(scorer_of, passages):
     graph = empty_graph(passages)
-    scores = scorer_of(graph).scores(["What is it?"], np.zeros((1, 0)))
+    scorer = scorer_of(graph)
+    scores = scorer.scores(["What is it?"], np.zeros((1, 0)))
     assert scores.shape == (1, 0)
-    assert document_scores(graph, scores, 20).tolist() == [[0.0] * len(passages)]
-    assert scorer_of(graph).scores([], np.zeros((0, 0))).shape == (0, 0)
+    assert scorer.passages(scores, 20).tolist() == [[0.0] * len(passages)]
+    assert scorer.scores([], np.zeros((0, 0))).shape == (0, 0)
 
 
 @SCORERS
 def test_seeds_of_another_shape_are_refused(scorer_of):
     with pytest.raises(InputError, match=r"shape \(1, 3\), wanted \(2, 10\)"):
         scorer_of(random_graph(2, 10, 20)).scores(QUESTIONS, np.zeros((1, 3)))
-
-
-@SCORERS
-def test_copies_share_the_graph(scorer_of):
-    scorer = scorer_of(random_graph(2, 10, 20))
-    assert copy.deepcopy(scorer) is scorer
 
 
 def test_the_question_decides_in_the_gfm_alone():
@@ -116,29 +106,40 @@ def test_the_question_decides_in_the_gfm_alone():
     assert len(np.unique(gfm_scorer(graph).scores(QUESTIONS, seeds), axis=0)) == 2
 
 
-def test_document_scores_count_the_best_entities_by_rarity():
-    graph = make_graph(["a", "b", "c", "d"], [], {"p": ["a", "b"], "q": ["a", "c"], "r": ["a", "d"], "s": ["b", "d"]})
-    scores = np.array([[0.9, 0.3, 0.4, 0.1], [0.0, 0.0, 0.2, 0.0]])
-    assert document_scores(graph, scores, 2).tolist() == [
+FOUR = make_graph(["a", "b", "c", "d"], [], {"p": ["a", "b"], "q": ["a", "c"], "r": ["a", "d"], "s": ["b", "d"]})
+FOUR_SCORES = np.array([[0.9, 0.3, 0.4, 0.1], [0.0, 0.0, 0.2, 0.0]])
+
+
+def test_the_gfms_best_entities_count_by_rarity():
+    scorer = gfm_scorer(FOUR)
+    assert scorer.passages(FOUR_SCORES, 2).tolist() == [
         [pytest.approx(1 / 3), pytest.approx(4 / 3), 1 / 3, 0],
         [0, 1, 0, 0],
     ]
-    assert document_scores(graph, scores, 3)[0].tolist() == pytest.approx([5 / 6, 4 / 3, 1 / 3, 1 / 2])
+    assert scorer.passages(FOUR_SCORES, 3)[0].tolist() == pytest.approx([5 / 6, 4 / 3, 1 / 3, 1 / 2])
+
+
+def test_pagerank_sums_the_probabilities_of_all_that_a_passage_mentions():
+    scorer = PageRankScorer(FOUR)
+    for top in (1, 20):
+        assert scorer.passages(FOUR_SCORES, top) == pytest.approx(np.array([[1.2, 1.3, 1.0, 0.4], [0, 0.2, 0, 0]]))
+    assert np.array_equal(scorer.passages(FOUR_SCORES, 1)[1:], scorer.passages(FOUR_SCORES[1:], 1))
 
 
 def test_among_equal_entities_the_first_count_and_none_of_score_0():
-    graph = make_graph(["a", "b", "c"], [], {"p": ["a"], "q": ["b"], "r": ["c"]})
-    assert document_scores(graph, np.array([[0.5, 0.5, 0.5]]), 2).tolist() == [[1, 1, 0]]
-    assert document_scores(graph, np.array([[0.0, 0.5, 0.0]]), 3).tolist() == [[0, 1, 0]]
+    scorer = gfm_scorer(make_graph(["a", "b", "c"], [], {"p": ["a"], "q": ["b"], "r": ["c"]}))
+    assert scorer.passages(np.array([[0.5, 0.5, 0.5]]), 2).tolist() == [[1, 1, 0]]
+    assert scorer.passages(np.array([[0.0, 0.5, 0.0]]), 3).tolist() == [[0, 1, 0]]
 
 
+@SCORERS
 @pytest.mark.parametrize(
     ("scores", "top", "message"),
     [(np.ones((1, 3)), 0, "at least 1, got 0"), (np.ones((1, 2)), 5, r"shape \(1, 2\), wanted \(questions, 3\)")],
 )
-def test_unusable_entity_scores_are_refused(scores, top, message):
+def test_unusable_entity_scores_are_refused(scorer_of, scores, top, message):
     with pytest.raises(InputError, match=message):
-        document_scores(make_graph(["a", "b", "c"], [], {"p": ["a"]}), scores, top)
+        scorer_of(make_graph(["a", "b", "c"], [], {"p": ["a"]})).passages(scores, top)
 
 
 def test_settings_choose_the_scorer(tmp_path):
@@ -154,16 +155,16 @@ def test_settings_choose_the_scorer(tmp_path):
     assert make_scorer(graph, settings.replace(damping=0.7), encoder).digest != walk.digest
 
     gfm = settings.replace(graph_scorer="gfm")
-    assert gfm_folder(gfm) == tmp_path / "graph" / "gfm"
+    assert gfm.gfm_folder == tmp_path / "graph" / "gfm"
     with pytest.raises(ArtefactError, match=r"no weights of a graph model in .*gfm") as missing:
         make_scorer(graph, gfm, encoder)
     assert "medhop graph train" in missing.value.hint
     model = GFM(32, 8, 2)
-    weights.save(model, gfm_folder(gfm), {"embedder": {**vars_of(EncoderRecord.of(encoder))}})
+    weights.save(model, gfm.gfm_folder, {"embedder": {**vars_of(EncoderRecord.of(encoder))}})
     loaded = make_scorer(graph, gfm, encoder)
     assert loaded.digest == GFMScorer(graph, model, encoder).digest != walk.digest
     assert np.array_equal(loaded.scores(["?"], seeds), GFMScorer(graph, model, encoder).scores(["?"], seeds))
-    elsewhere = gfm.replace(graph=tmp_path / "other", gfm_model=gfm_folder(gfm))
+    elsewhere = gfm.replace(graph=tmp_path / "other", gfm_model=gfm.gfm_folder)
     assert make_scorer(graph, elsewhere, encoder).digest == loaded.digest
 
 

@@ -1,3 +1,4 @@
+import sys
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from pathlib import Path
@@ -5,15 +6,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from medhop_dspy.errors import InputError
+from medhop_dspy.errors import InputError, SettingsError
 from medhop_dspy.graph.build import build
 from medhop_dspy.graph.index import GraphIndex
 from medhop_dspy.graph.picture import neighbourhood_svg
 from medhop_dspy.graph.records import Entity, Extraction, Triple
-from medhop_dspy.graph.show import find, label, mentioning, neighbourhood, suggestions, summarise
+from medhop_dspy.graph.show import describe, find, mentioning, neighbourhood, stating, suggestions
 from medhop_dspy.graph.triples import clean
 from medhop_dspy.retrieval.corpus import Document
 from medhop_dspy.trace import Passage
+from tests.graph.graphs import make_graph
 from tests.graph.small_world import ATAXIA, SentenceExtractor, documents, edge_texts, index_of
 from tests.retrieval.hashing_encoder import HashingEncoder
 
@@ -30,13 +32,13 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GraphIndex]:
 def steps_of(graph: GraphIndex, name: str, hops: int = 1) -> list[tuple[str, str, bool, str, tuple[str, ...]]]:
     start = find(graph, name)[0]
     return [
-        (graph.names[s.entity], s.relation, s.forward, graph.names[s.neighbour], s.titles)
+        (graph.names[s.entity], s.relation, s.forward, graph.names[s.neighbour], tuple(stating(graph, s)))
         for s in neighbourhood(graph, start, hops)
     ]
 
 
 def test_counts_agree_with_the_graph(graph: GraphIndex) -> None:
-    summary = summarise(graph, hubs=3)
+    summary = describe(graph, hubs=3)
     assert (summary.entities, summary.source) == (len(graph.names), "model")
     assert sum(count for _, count in summary.types) == len(graph.names)
     assert dict(summary.types)["disease"] == sum(kind == "disease" for kind in graph.types)
@@ -48,6 +50,7 @@ def test_counts_agree_with_the_graph(graph: GraphIndex) -> None:
     assert summary.degrees[0] == min(degrees) and summary.degrees[-1] == max(degrees)
     assert [hub.degree for hub in summary.hubs] == sorted(degrees, reverse=True)[:3]
     assert summary.hubs[0].name == "Marfan syndrome" and summary.hubs[0].passages == 2
+    assert summary.hubs[0].label == "Marfan syndrome (disease)"
 
 
 def test_connected_parts_are_those_of_the_whole_graph(graph: GraphIndex) -> None:
@@ -60,13 +63,13 @@ def test_connected_parts_are_those_of_the_whole_graph(graph: GraphIndex) -> None
     whole.add_edges_from(((1, a), (1, b)) for a, b in graph.passage_edges.tolist())
     sizes = sorted(map(len, networkx.connected_components(whole)), reverse=True)
     assert len(sizes) > 1
-    assert list(summarise(graph).components) == sizes
+    assert list(describe(graph).components) == sizes
 
 
 def test_an_empty_graph_can_be_summarised(tmp_path: Path) -> None:
     with index_of(tmp_path, documents("refs")) as index:
         graph, _ = build(tmp_path / "graph", index, HashingEncoder(), SentenceExtractor())
-    summary = summarise(graph)
+    summary = describe(graph)
     assert (summary.entities, summary.degrees, summary.components, summary.hubs) == (0, (), (1,), ())
     with pytest.raises(InputError, match="no entity 'FBN1'"):
         find(graph, "FBN1")
@@ -83,7 +86,7 @@ def test_pronouns_and_general_words_are_no_hubs(tmp_path: Path) -> None:
     with index_of(tmp_path, documents()) as index:
         graph, report = build(tmp_path / "graph", index, HashingEncoder(), Triples())
     passages = len(graph.passage_ids)
-    hubs = summarise(graph, hubs=100).hubs
+    hubs = describe(graph, hubs=100).hubs
     assert (hubs[0].name, hubs[0].degree, hubs[0].passages) == ("FBN1", passages, passages)
     assert {hub.name.casefold() for hub in hubs}.isdisjoint({"this", "it", "the patient", "patient", "a gene", "gene"})
     assert report.rejected == 3 * passages
@@ -95,7 +98,7 @@ def test_an_entity_is_found_in_any_spelling(graph: GraphIndex, spelling: str) ->
 
 
 def test_a_name_of_two_types_is_two_entities(graph: GraphIndex) -> None:
-    assert [label(graph, e) for e in find(graph, "CAT")] == ["CAT (gene)", "CAT (animal)"]
+    assert [graph.label(e) for e in find(graph, "CAT")] == ["CAT (gene)", "CAT (animal)"]
 
 
 @pytest.mark.parametrize(
@@ -154,6 +157,21 @@ def test_a_picture_holds_every_name_and_is_the_same_each_time(graph: GraphIndex)
     assert len(lines) == len(steps)
     assert sum(line.get("stroke-dasharray") is not None for line in lines) == 1
     assert neighbourhood_svg(graph, start, steps) == drawing
+
+
+def test_edges_are_found_from_both_ends_and_once(graph: GraphIndex) -> None:
+    for entity in range(len(graph.names)):
+        wanted = np.flatnonzero((graph.edges[:, [0, 2]] == entity).any(axis=1))
+        assert sorted(step.edge for step in neighbourhood(graph, entity)) == wanted.tolist()
+    loop = make_graph(["a", "b"], [("a", "is", "a"), ("b", "is", "a")], {})
+    assert [(s.forward, s.neighbour) for s in neighbourhood(loop, 0)] == [(True, 0), (False, 1)]
+
+
+def test_without_networkx_there_is_no_picture(graph: GraphIndex, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "networkx", None)  # as where it is not installed
+    with pytest.raises(SettingsError, match="needs the library networkx") as caught:
+        neighbourhood_svg(graph, 0, [])
+    assert "`graph`" in caught.value.hint
 
 
 def test_an_entity_without_edges_can_be_drawn(graph: GraphIndex) -> None:

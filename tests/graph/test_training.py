@@ -10,7 +10,7 @@ from medhop_dspy.errors import InputError, SettingsError, StoreLockedError
 from medhop_dspy.graph import weights
 from medhop_dspy.graph.linking import EntityLinker, seed_rows
 from medhop_dspy.graph.messages import Edges
-from medhop_dspy.graph.scoring import GFMScorer, document_scores
+from medhop_dspy.graph.scoring import GFMScorer
 from medhop_dspy.graph.training import TrainingOptions, loss, train
 from medhop_dspy.retrieval.locking import writer_lock
 from tests.retrieval.hashing_encoder import HashingEncoder
@@ -51,7 +51,7 @@ def hits(graph, scorer, questions):
     linker = EntityLinker(graph, HashingEncoder(), 0.8)
     texts = [text for text, _ in questions]
     seeds = seed_rows([linker.link(linker.spot(text)) for text in texts], len(graph.names))
-    scores = document_scores(graph, scorer.scores(texts, seeds), 3)
+    scores = scorer.passages(scorer.scores(texts, seeds), 3)
     best = np.argsort(-scores, axis=1, kind="stable")[:, :2]
     answers = [[graph.passage_ids.index(answer) for answer in right] for _, right in questions]
     return np.mean([bool(set(row) & set(right)) for row, right in zip(best.tolist(), answers, strict=True)])
@@ -110,7 +110,7 @@ def test_a_training_that_was_killed_ends_as_one_that_was_not(tmp_path, whole, ep
     assert not (tmp_path / "checkpoint.pt").exists()
 
 
-@pytest.mark.parametrize("change", ["options", "questions", "graph", "embedder", "damage"])
+@pytest.mark.parametrize("change", ["options", "questions", "graph", "embedder", "damage", "another kind", "no data"])
 def test_a_checkpoint_of_another_training_is_not_used(tmp_path, change):
     graph, questions = gene_world(8)
     with pytest.raises(KilledError):
@@ -127,6 +127,10 @@ def test_a_checkpoint_of_another_training_is_not_used(tmp_path, change):
             encoder = HashingEncoder("other")
         case "damage":
             (tmp_path / "checkpoint.pt").write_bytes(b"damaged")
+        case "another kind":
+            torch.save(torch.zeros(3), tmp_path / "checkpoint.pt")
+        case "no data":
+            torch.save({"model": {}}, tmp_path / "checkpoint.pt")
     seen = []
     train(graph, tmp_path, encoder, questions, options, lambda epoch, done, total: seen.append(done))
     assert seen == [1, 2, 3, 4, 5]

@@ -75,14 +75,21 @@ def test_spellings_are_tidied_and_relations_are_in_lower_case():
 
 @pytest.mark.parametrize(
     "triple",
-    [["IL-2", "is", "IL2"], ["FBN1", "...", "MFS"], ["FBN1", "x" * 61, "MFS"], ["FBN1", "causes", "word " * 30]],
+    [
+        ["IL-2", "is", "IL2"],
+        ["FBN1", "...", "MFS"],
+        ["FBN1", "x" * 61, "MFS"],
+        ["FBN1", "causes", "word " * 30],
+        ["FBN1", "causes \ud800", "MFS"],
+        ["FBN1\udfff", "causes", "MFS"],
+    ],
 )
 def test_triples_without_meaning_are_rejected(triple):
     assert clean([], [triple], "model").rejected == 1
     assert not clean([], [triple], "model").triples
 
 
-@pytest.mark.parametrize("name", ["", "—", "This", "these genes", "None", 7, None, "x" * 121])
+@pytest.mark.parametrize("name", ["", "—", "This", "these genes", "None", 7, None, "x" * 121, "half \ud800"])
 def test_names_of_nothing(name):
     assert usable_name(name) == ""
 

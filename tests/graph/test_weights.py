@@ -4,6 +4,7 @@ from dataclasses import asdict
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import save_file
 
 from medhop_dspy.errors import ArtefactError, StoreError
 from medhop_dspy.graph import weights
@@ -61,17 +62,21 @@ def damage(folder, model, kind):
             state["entity_model.mlp.2.weight"] = torch.zeros(1, 3)
         case "no question_mlp":
             del state["question_mlp.weight"]
-    torch.save(state, folder / "model.pth")
+    contents = {
+        "a list": [1, 2],
+        "one tensor": {"model": torch.zeros(3)},
+        "code": {"model": np.random.default_rng},
+    }
+    torch.save(contents.get(kind, state), folder / "model.pth")
     match kind:
         case "cut off":
             content = (folder / "model.pth").read_bytes()
             (folder / "model.pth").write_bytes(content[: len(content) // 2])
         case "no file of weights":
             (folder / "model.pth").write_text("weights")
-        case "a list":
-            torch.save([1, 2], folder / "model.pth")
-        case "code":
-            torch.save({"model": np.random.default_rng}, folder / "model.pth")
+        case "damaged record" | "record of another kind":
+            record = "{" if kind == "damaged record" else "[1]"
+            save_file(model.state_dict(), folder / "model.safetensors", {"record": record})
         case "cut safetensors":
             weights.save(model, folder, {})
             content = (folder / "model.safetensors").read_bytes()
@@ -88,6 +93,9 @@ def damage(folder, model, kind):
         ("cut off", "cannot be read"),
         ("no file of weights", "cannot be read"),
         ("a list", "cannot be read"),
+        ("one tensor", "cannot be read"),
+        ("damaged record", "cannot be read"),
+        ("record of another kind", "cannot be read"),
         ("code", "cannot be read"),
         ("cut safetensors", "cannot be read"),
     ],
@@ -105,16 +113,18 @@ def test_missing_weights_are_refused(tmp_path):
         weights.load(tmp_path / "nowhere")
 
 
-def test_weights_and_record_must_belong_together(model, tmp_path):
-    weights.save(model, tmp_path, {})
-    record = (tmp_path / "config.json").read_bytes()
-    weights.save(GFM(6, 4, 2), tmp_path, {})
-    (tmp_path / "config.json").write_bytes(record)
-    with pytest.raises(ArtefactError, match=r"not those that config.json beside them describes"):
-        weights.load(tmp_path)
-    (tmp_path / "config.json").write_text("{")
-    with pytest.raises(ArtefactError, match=r"config.json cannot be read"):
-        weights.load(tmp_path)
+@pytest.mark.parametrize("config", ["of other weights", "damaged", "absent"])
+def test_the_record_is_in_the_file_of_the_weights(model, tmp_path, config):
+    """So that a kill between two files, or what somebody writes into the one for people, takes nothing away."""
+    weights.save(GFM(6, 4, 2), tmp_path, {"seed": 1})
+    other = (tmp_path / "config.json").read_bytes()
+    weights.save(model, tmp_path, {"seed": 3})
+    assert json.loads((tmp_path / "config.json").read_bytes()) == weights.load(tmp_path)[1]
+    (tmp_path / "config.json").unlink()
+    if config != "absent":
+        (tmp_path / "config.json").write_bytes(other if config == "of other weights" else b"{")
+    loaded, record = weights.load(tmp_path)
+    assert same(model, loaded) and record == {"seed": 3, "weights": weights.weights_digest(model)}
 
 
 def test_a_folder_that_is_a_file_is_refused(model, tmp_path):
@@ -165,6 +175,13 @@ def test_published_weights_want_their_own_embedder(tmp_path):
         weights.fitting_embedder({}, HashingEncoder(dimension=768), tmp_path)
     own = HashingEncoder("sentence-transformers/all-mpnet-base-v2")
     assert weights.fitting_embedder({}, own, tmp_path) is own
+
+
+@pytest.mark.parametrize("embedder", [None, "MiniLM", {}, {"digest": "0"}, {"name": 3}, {"name": "m", "digest": 3}])
+def test_a_record_that_names_no_embedder_is_refused(embedder, tmp_path):
+    with pytest.raises(ArtefactError, match="does not say which embedding model it reads") as refused:
+        weights.fitting_embedder({"embedder": embedder}, HashingEncoder(), tmp_path)
+    assert "medhop graph train" in refused.value.hint
 
 
 def test_an_embedder_is_looked_for_in_the_home(tmp_path):

@@ -18,7 +18,10 @@ SCRIPTS = [block for kind, block in BLOCKS if kind == "sh"]
 
 @pytest.fixture
 def environment(served, tmp_path):
-    """The environment of a user whose index is that of the tests and whose server runs."""
+    """The environment of a user whose index is that of the tests and whose server runs.
+
+    Prompts are kept short, which makes them fast: what is shown here is that the commands run.
+    """
     for name in ("data", "programs"):
         (tmp_path / name).symlink_to(ROOT / name)
     bin_folder = Path(sys.executable).parent
@@ -28,6 +31,8 @@ def environment(served, tmp_path):
         "MEDHOP_HOME": str(served.home),
         "MEDHOP_INDEX": served.index,
         "MEDHOP_LM_URL": served.lm_url,
+        "MEDHOP_EVIDENCE": "3",
+        "MEDHOP_HOP_EVIDENCE": "2",
     }
 
 

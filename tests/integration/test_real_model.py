@@ -2,6 +2,8 @@
 
 import json
 import os
+import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,7 +13,7 @@ from pathlib import Path
 import dspy
 import pytest
 
-from medhop_dspy import EvidenceFirstAdapter, connect, max_lm_calls, session
+from medhop_dspy import EvidenceFirstAdapter, connect, session
 from medhop_dspy import signatures as prompts
 from medhop_dspy.errors import ServerUnavailableError
 from medhop_dspy.lm import artefacts, llamacpp
@@ -22,6 +24,10 @@ from medhop_dspy.trace import Trace
 from tests.conftest import ROOT
 
 pytestmark = pytest.mark.lm
+
+# Short prompts, for tests that do not depend on how much is read: reading is most of the time that a small model takes.
+LEAN = {"evidence": 3, "hop_evidence": 2}
+SHORT = [part for name, value in LEAN.items() for part in ("--set", f"{name}={value}")]
 
 MULTIHOP = "Which enzyme is encoded by the gene mutated in Hunter syndrome?"
 TEN = [
@@ -83,26 +89,28 @@ def test_every_signature_is_answered_in_its_form_with_one_call(lm, signature):
 
 def test_demo_and_ten_more_questions_run_through(served):
     demo = [q.text for q in read_questions(ROOT / "data" / "demo.jsonl")]
+    judged = served.replace(use_model_judges=True)
     asked = Counter()
-    with session(settings=served.replace(use_model_judges=True)) as program:
-        for question in demo + TEN:
-            result = program(question=question)
-            record = json.loads(json.dumps(as_record(result), ensure_ascii=False))
-            assert Trace.from_dict(record["trace"]) == result.trace
-            assert result.lm_calls == len(result.trace.calls) <= max_lm_calls(served)
-            assert result.trace.attempts
-            assert result.validated == result.trace.attempts[-1].passed
-            assert (result.answer is None) == (not result.validated)
-            asked[result.strategy] += 1
+    for settings, questions in ((judged, demo), (judged.replace(**LEAN), TEN)):
+        with session(settings=settings) as program:
+            for question in questions:
+                result = program(question=question)
+                record = json.loads(json.dumps(as_record(result), ensure_ascii=False))
+                assert Trace.from_dict(record["trace"]) == result.trace
+                assert result.lm_calls == len(result.trace.calls) <= program.max_lm_calls(settings)
+                assert result.trace.attempts
+                assert result.validated == result.trace.attempts[-1].passed
+                assert (result.answer is None) == (not result.validated)
+                asked[result.strategy] += 1
     assert asked["multihop"] >= 2 and len(asked) >= 3
 
 
 def test_the_model_can_route_and_plan_as_well(served):
-    with session(settings=served.replace(plan_by="model", max_repairs=1)) as program:
+    with session(settings=served.replace(plan_by="model", max_repairs=1, **LEAN)) as program:
         for question in (MULTIHOP, TEN[1]):
             result = program(question=question)
             assert result.strategy in {"direct", "definition", "intersection", "multihop"}
-            assert result.lm_calls <= max_lm_calls(program.settings)
+            assert result.lm_calls <= program.max_lm_calls(program.settings)
             assert all(f.reason for f in result.trace.failures)
 
 
@@ -115,19 +123,19 @@ def test_most_prompt_tokens_of_a_multihop_question_come_from_the_prefix_cache(re
 
 
 async def test_the_awaited_program_gives_the_same_kind_of_result(served):
-    with session(settings=served) as program:
+    with session(settings=served.replace(**LEAN)) as program:
         result = await program.acall(question=MULTIHOP)
     assert result.trace.calls and result.evidence
 
 
 def test_a_small_model_that_fails_most_forms_is_survived(served_small):
-    rows = (ROOT / "data" / "test.jsonl").read_text(encoding="utf-8").split("\n")[:20]
+    rows = (ROOT / "data" / "test.jsonl").read_text(encoding="utf-8").split("\n")[:200:10]
     failures = Counter()
-    limited = served_small.replace(plan_by="model", max_repairs=1, evidence=3, hop_evidence=2, use_model_judges=True)
+    limited = served_small.replace(plan_by="model", max_repairs=0, evidence=2, hop_evidence=1, use_model_judges=True)
     with session(settings=limited) as program:
         for row in rows:
             result = program(question=json.loads(row)["Question"])
-            assert result.lm_calls <= max_lm_calls(limited)
+            assert result.lm_calls <= program.max_lm_calls(limited)
             assert all(f.step and f.reason for f in result.trace.failures)
             failures.update(f.step for f in result.trace.failures)
             for attempt in result.trace.attempts:
@@ -138,7 +146,7 @@ def test_a_small_model_that_fails_most_forms_is_survived(served_small):
 def test_a_server_killed_in_between_is_a_typed_error(real):
     model = artefacts.path(real.lm_model, real.home)
     with llamacpp.start(real, model) as server:
-        settings = real.replace(lm_url=server.url, retries=0, timeout=60)
+        settings = real.replace(lm_url=server.url, retries=0, timeout=60, **LEAN)
         with session(settings=settings) as program:
             program(question="Which bone often shows an Erlenmeyer flask deformity?")
             os.kill(server.pid, signal.SIGKILL)
@@ -147,27 +155,6 @@ def test_a_server_killed_in_between_is_a_typed_error(real):
 
 
 MEDHOP = str(Path(sys.executable).parent / "medhop")
-
-
-def test_ask_needs_no_network_but_loopback(real):
-    """In a network namespace of its own, where loopback is all there is."""
-    probe = ["unshare", "--net", "--map-root-user", "sh", "-c", "ip link set lo up"]
-    if subprocess.run(probe, capture_output=True, check=False).returncode:
-        pytest.skip("this machine allows no network namespace (unshare --net)")
-    env = {**os.environ, "MEDHOP_INDEX": real.index, "MEDHOP_HOME": str(real.home), "PATH": os.environ["PATH"]}
-    command = (
-        f"ip link set lo up && exec {MEDHOP} ask --json --set max_repairs=0 'Which gene is mutated in Marfan syndrome?'"
-    )
-    done = subprocess.run(
-        ["unshare", "--net", "--map-root-user", "sh", "-c", command],
-        capture_output=True, text=True, env=env, check=False, timeout=300,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    record = json.loads(done.stdout)
-    assert record["evidence"] and record["lm_calls"] >= 1
-    assert "telemetry" not in done.stderr.lower()
-
-
 GUARD = """
 import socket, sys
 _connect = socket.socket.connect
@@ -188,15 +175,36 @@ socket.getaddrinfo = getaddrinfo
 """
 
 
-def test_ask_does_not_even_try_another_address(served, tmp_path):
+@pytest.fixture(scope="module")
+def alone():
+    """The start of a command that is to run where loopback is all there is; empty where this machine forbids that."""
+    inside = ["unshare", "--net", "--map-root-user", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
+    if shutil.which("unshare") is None:
+        return []
+    return [] if subprocess.run([*inside, "true"], capture_output=True, check=False).returncode else inside
+
+
+def test_ask_needs_loopback_alone_and_tries_no_other_address(real, alone, tmp_path):
+    """Neither the command, nor the model server that it starts."""
+    home = tmp_path / "home"  # of its own, so that the log there is that of its own server
+    home.mkdir()
+    (home / "models").symlink_to(real.home / "models")
     (tmp_path / "sitecustomize.py").write_text(GUARD)
-    env = {**os.environ, "PYTHONPATH": str(tmp_path), "MEDHOP_INDEX": served.index, "MEDHOP_LM_URL": served.lm_url}
-    done = subprocess.run(
-        [MEDHOP, "ask", "--json", "--set", "max_repairs=0", "Which gene is mutated in Marfan syndrome?"],
-        capture_output=True, text=True, env=env, check=False, timeout=300,
-    )  # fmt: skip
+    env = {**os.environ, "PYTHONPATH": str(tmp_path), "MEDHOP_HOME": str(home), "MEDHOP_INDEX": real.index}
+
+    def ran(*command):
+        return subprocess.run([*alone, *command], capture_output=True, text=True, env=env, check=False, timeout=300)
+
+    tried = ran(sys.executable, "-c", "import socket; socket.create_connection(('192.0.2.1', 9), 1)")
+    assert "EGRESS 192.0.2.1" in tried.stderr  # the guard works
+    settings = [*SHORT, "--set", "max_repairs=0", "--set", "port=30003"]
+    done = ran(MEDHOP, "ask", "--json", *settings, "Which gene is mutated in Marfan syndrome?")
     assert done.returncode == 0, done.stderr
-    assert "EGRESS" not in done.stderr
+    record = json.loads(done.stdout)
+    assert record["evidence"] and record["lm_calls"] >= 1
+    [log] = (home / "logs").glob("*.log")
+    assert "EGRESS" not in done.stderr + log.read_text(errors="replace")
+    assert "telemetry" not in done.stderr.lower()
 
 
 def test_one_bad_question_costs_only_itself(served, tmp_path):
@@ -205,8 +213,9 @@ def test_one_bad_question_costs_only_itself(served, tmp_path):
     file.write_text("".join(json.dumps({"question": q}) + "\n" for q in questions))
     env = {**os.environ, "MEDHOP_INDEX": served.index, "MEDHOP_LM_URL": served.lm_url}
     done = subprocess.run(
-        [MEDHOP, "ask", "--json", "--file", file], capture_output=True, text=True, env=env, check=False, timeout=300
-    )
+        [MEDHOP, "ask", "--json", *SHORT, "--file", file],
+        capture_output=True, text=True, env=env, check=False, timeout=300,
+    )  # fmt: skip
     records = [json.loads(line) for line in done.stdout.splitlines()]
     assert done.returncode == 1
     assert [r.get("error", {}).get("type") for r in records] == ["InputError", "InputError", None]
@@ -214,7 +223,8 @@ def test_one_bad_question_costs_only_itself(served, tmp_path):
 
 def test_a_reader_that_leaves_is_no_failure(served):
     env = {**os.environ, "MEDHOP_INDEX": served.index, "MEDHOP_LM_URL": served.lm_url}
-    command = f"printf 'Is it a bone?\\nIs it a gene?\\n' | {MEDHOP} ask --json | head -1; exit ${{PIPESTATUS[1]}}"
+    ask = shlex.join([MEDHOP, "ask", "--json", *SHORT])
+    command = f"printf 'Is it a bone?\\nIs it a gene?\\n' | {ask} | head -1; exit ${{PIPESTATUS[1]}}"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, env=env, check=False, timeout=300)
     assert done.returncode == 0, done.stderr
     assert len(done.stdout.splitlines()) == 1

@@ -1,6 +1,8 @@
 """Every program of the registry: what makes it that system, what it costs at most, and that it needs what it says."""
 
 import json
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import dspy
 import pytest
@@ -8,20 +10,25 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from medhop_dspy.errors import ArtefactError, ProgramError, SettingsError
+from medhop_dspy.cli.show import as_text
+from medhop_dspy.errors import ArtefactError, InputError, ProgramError, SettingsError
 from medhop_dspy.graph.retriever import GraphRetriever
+from medhop_dspy.pipelines import medgraphrag
 from medhop_dspy.pipelines.medgraphrag import summaries
 from medhop_dspy.pipelines.registry import PROGRAMS, build, program_class
+from medhop_dspy.pipelines.run import Run
+from medhop_dspy.retrieval.corpus import Document
 from medhop_dspy.retrieval.fusion import reciprocal_rank_fusion
 from medhop_dspy.retrieval.lexical import LexicalIndex
 from medhop_dspy.retrieval.rerank import by_score
 from medhop_dspy.retrieval.retriever import Retriever
+from medhop_dspy.trace import SearchRecord
 from tests.conftest import prompt_of, task_of
 from tests.graph.hybrid_world import HybridWorld
 
 QUESTION = "Which gene causes Marfan syndrome?"
 CHAIN = "On which chromosome is the gene mutated in Marfan syndrome located?"
-GRAPH_PROGRAMS = ["gfm_rag", "hipporag", "medgraphrag"]
+GRAPH_PROGRAMS = ["gfm_rag", "hipporag", "hybrid_ir", "medgraphrag"]
 SUB_QUESTIONS = [
     "Which gene causes Marfan syndrome?",
     "Which drug treats it?",
@@ -220,16 +227,18 @@ def test_imedrag_asks_follow_ups_over_rounds(ask):
     result, engine = ask("imedrag", rounds=3, sub_questions=2)
     assert [h.question for h in result.hops] == [*SUB_QUESTIONS[:2], "Where does FBN1 lie?"]
     assert sum("still missing" in task_of(r) for r in engine.requests) == 2
-    assert not result.searches
+    assert not result.searches and result.trace.searches == ()
 
 
 @pytest.mark.parametrize("name", ["hipporag", "gfm_rag"])
 def test_graph_baselines_search_the_graph_alone_in_its_own_order(ask, world, name):
     result, engine = ask(name, {"Copy from the question the names": '{"entities": ["TNF alpha"]}'})
     settings = world.settings.replace(retriever="graph", graph_scorer="gfm" if name == "gfm_rag" else "pagerank")
-    found = world.retriever(settings).search([QUESTION], 4, entities=["TNF alpha"])
-    assert ids(reversed(result.evidence)) == ids(found)
-    assert [(s.graph_used, ids(found)) for s in result.searches] == [(True, list(result.searches[0].passage_ids))]
+    found = world.retriever(settings).find([QUESTION], 4, entities=["TNF alpha"])
+    assert ids(reversed(result.evidence)) == ids(found.passages)
+    (entity,) = found.entities
+    assert entity in {"TNF-α", "TNF alpha"}
+    assert result.searches == (SearchRecord((QUESTION,), (entity,), True, tuple(ids(found.passages))),)
     assert len(engine.requests) == 2
 
 
@@ -243,7 +252,7 @@ def test_by_rules_the_graphs_names_are_looked_for(ask, name):
 def test_single_pass_and_medhopper_can_search_the_graph_too(ask):
     for name in ("single_pass", "medhopper"):
         result, _ = ask(name, retriever="hybrid")
-        assert result.searches and all(s.graph_used for s in result.searches[:1])
+        assert result.searches[0].graph_used
         assert ask(name, retriever="dense")[0].searches == ()
 
 
@@ -269,12 +278,64 @@ def test_medgraphrag_goes_down_to_passages_and_back_up(ask, world):
     assert [(h.question, h.answer) for h in result.hops] == [(QUESTION, "FBN1")]
     made = summaries(world.graph)
     assert {p.doc_id for p in result.evidence} <= {*made}
+    (search,) = result.searches
+    assert (search.queries, search.entities, search.graph_used) == ((QUESTION,), ("Marfan syndrome",), True)
+    assert {*search.passage_ids} == {p.id for p in result.evidence}
+    assert "Search 1  graph from Marfan syndrome; queries: " in as_text(QUESTION, result, trace=True)
 
 
 def test_medgraphrag_falls_back_to_vectors_where_no_summary_fits(world):
     made = world.program("medgraphrag")
-    found = made.summaries.search(["zzqx qqzz"], 3)
-    assert ids(found) == ids(world.index.search(world.encoder.embed(["zzqx qqzz"]), 3)[0])
+    found = made.summaries.find(["zzqx qqzz"], 3)
+    assert ids(found.passages) == ids(world.index.search(world.encoder.embed(["zzqx qqzz"]), 3)[0])
+    assert (found.entities, found.graph_used) == ((), False)
+    assert made.summaries.find(["zzqx qqzz"], 3, entities=["FBN1", " "]).graph_used
+
+
+@pytest.mark.parametrize("given", ["FBN1", [], [" "]])
+def test_medgraphrag_refuses_what_no_retriever_takes(world, given):
+    with pytest.raises(InputError, match=r"query strings|the one string"):
+        world.program("medgraphrag").summaries.search(given, 3)
+
+
+def test_medgraphrag_reads_the_nearest_passages_of_a_document_first(tmp_path):
+    """Not those that stand first in its text."""
+    filler = "Marfan syndrome [disease] affects aorta [anatomy]. " * 12
+    asked = "Losartan [drug] treats hypertension [disease]."
+    documents = [Document("long", "Marfan syndrome", "", f"{filler}\n{asked}")]
+    world = HybridWorld(tmp_path, documents, chunk_size=128)
+    try:
+        query = "Losartan treats hypertension"
+        chunks = world.index.passages("long")
+        assert len(chunks) > 4 and "Losartan" in chunks[-1].text
+        summaries = world.program("medgraphrag", candidates=2).summaries
+        found = summaries.search([query], 2)
+        nearest = world.index.search(world.encoder.embed([query]), 2)[0]
+        assert ids(found) == ids(nearest) and found[0].id == chunks[-1].id
+        assert [p.score for p in found] == pytest.approx([p.score for p in nearest])
+    finally:
+        world.close()
+
+
+def test_a_document_without_a_summary_adds_nothing_to_what_is_known(world):
+    made, run = world.program("medgraphrag"), Run("Q?", world.settings, blocking=True)
+    run.shown = [p for doc_id in ("refs", "fbn1") for p in world.index.passages(doc_id)]
+    assert made.summaries.summary("refs") == ""
+    assert made._known(run) == [made.summaries.summary("fbn1")]
+
+
+def test_summaries_are_made_once_by_however_many_threads(world, monkeypatch):
+    made, counted = world.program("medgraphrag"), []
+
+    def count(graph):
+        counted.append(graph)
+        time.sleep(0.05)
+        return summaries(graph)
+
+    monkeypatch.setattr(medgraphrag, "summaries", count)
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: made.summaries.search([QUESTION], 3), range(4)))
+    assert len(counted) == 1 and all(each == found[0] for each in found)
 
 
 @pytest.mark.parametrize(("answer", "known"), [("unknown", False), ("", False), ("FBN1", True)])
@@ -290,9 +351,26 @@ def test_a_first_answer_that_says_nothing_is_not_refined(ask, answer, known):
 
 @pytest.mark.parametrize("name", GRAPH_PROGRAMS)
 def test_a_graph_program_is_not_made_without_a_graph(world, name):
-    with pytest.raises(SettingsError, match="has no graph") as caught:
-        build(name, world.dense(), world.settings)
+    wanted = "graph" if name in {"hipporag", "gfm_rag"} else "hybrid"
+    with pytest.raises(SettingsError, match=f"retriever is '{wanted}', but the Retriever given has no graph") as caught:
+        build(name, world.dense(), world.settings.replace(retriever=None))
     assert "medhop graph build" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("name", "opened", "wanted"),
+    [
+        ("graph_scorer", "pagerank", "gfm"),
+        ("damping", 0.5, 0.7),
+        ("link_floor", 0.8, 0.9),
+        ("top_entities", 20, 5),
+        ("candidates", 5, 6),
+    ],
+)
+def test_a_retriever_opened_with_other_settings_is_refused(world, name, opened, wanted):
+    with pytest.raises(SettingsError, match=f"{name} is {wanted!r}, the retriever was opened with {opened!r}"):
+        build("hybrid_ir", world.retriever(), world.settings.replace(**{name: wanted}))
+    build("single_pass", world.retriever(), world.settings.replace(retriever="dense", **{name: wanted}))
 
 
 def test_gfm_rag_tells_that_its_weights_are_absent(world):

@@ -127,6 +127,9 @@ def test_medhopper_routes_and_hops_as_always_then_chooses_once(scripted_lm):
         ({"A": "one", "B": None}, "mapping of letters to texts"),
         ({1: "one", 2: "two"}, "mapping of letters to texts"),
         (["one", "two"], "mapping of letters to texts"),
+        ({"A": "one", "B": "half \ud800"}, "half of a surrogate pair"),
+        ({"A": "one", "\udfff": "two"}, "half of a surrogate pair"),
+        ({"A": "x" * 3000, "B": "y" * 3000}, "the options have 6,002 characters, at most 5,000"),
     ],
 )
 def test_unusable_options_are_refused_before_the_model_is_asked(ask, scripted_lm, options, message):

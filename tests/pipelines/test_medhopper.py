@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from medhop_dspy.errors import InputError, ServerUnavailableError
 from medhop_dspy.knowledge.orphanet import Orphanet
 from medhop_dspy.lm.failures import LMUnavailableError
-from medhop_dspy.pipelines.medhopper import MedHopper, max_lm_calls
+from medhop_dspy.pipelines.medhopper import MedHopper
 from medhop_dspy.pipelines.single_pass import SinglePass
 from tests.conftest import ROOT, prompt_of, task_of
 from tests.pipelines.conftest import MULTIHOP, SCRIPT, LexicalRetriever, script
@@ -56,7 +56,7 @@ def test_a_two_hop_question_from_end_to_end(ask, settings):
     assert {p.title for p in result.evidence} >= {"Marfan syndrome", "FBN1"}
     assert "15q21.1" in result.quote
     assert "https://example.org/FBN1" in result.long_answer
-    assert result.lm_calls == len(engine.requests) <= max_lm_calls(settings)
+    assert result.lm_calls == len(engine.requests) <= MedHopper.max_lm_calls(settings)
     assert result.trace.attempts[0].passed
     assert not result.trace.failures
 
@@ -214,7 +214,7 @@ ALWAYS_WRONG = {
 def test_no_question_exceeds_the_bound(ask, settings, changes, limits):
     result, engine = ask(MULTIHOP, changes, **limits)
     assert not result.validated
-    assert len(engine.requests) == result.lm_calls <= max_lm_calls(settings.replace(**limits))
+    assert len(engine.requests) == result.lm_calls <= MedHopper.max_lm_calls(settings.replace(**limits))
 
 
 REPLIES = st.sampled_from(
@@ -230,7 +230,7 @@ def test_no_model_exceeds_the_bound(scripted_lm, settings, replies, hops, repair
     limited = settings.replace(max_hops=hops, max_repairs=repairs)
     with dspy.context(lm=lm):
         result = MedHopper(LexicalRetriever(), limited)(question=MULTIHOP)
-    assert len(engine.requests) == result.lm_calls <= max_lm_calls(limited)
+    assert len(engine.requests) == result.lm_calls <= MedHopper.max_lm_calls(limited)
 
 
 # Failures

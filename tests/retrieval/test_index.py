@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from chromadb.api.models.Collection import Collection
 
 from medhop_dspy.errors import CorpusError, InputError, StoreError
+from medhop_dspy.retrieval import store as store_module
 from medhop_dspy.retrieval.corpus import Document, ReadReport
 from medhop_dspy.retrieval.index import Index
 from medhop_dspy.retrieval.location import FolderLocation
@@ -134,6 +136,29 @@ def test_reading_passages(built: Path, settings: Settings, encoder: HashingEncod
         assert index.vectors([]).shape == (0, 32)
         with pytest.raises(InputError, match="1 passages are not in the index, such as 'x#0'"):
             index.vectors([ids[0], "x#0"])
+        assert index.by_ids([*picked, "x#0"]) == {i: everything[ids.index(i)] for i in picked}
+        assert index.by_ids([]) == {}
+
+
+def test_many_ids_are_read_in_pages(
+    built: Path, settings: Settings, encoder: HashingEncoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+    get = Collection.get
+
+    def counted(self: Collection, ids: Any = None, **arguments: Any) -> Any:
+        asked.append(len(ids or ()))
+        return get(self, ids=ids, **arguments)
+
+    with Index.open(str(built / "index"), encoder, settings.replace(index_search="hnsw")) as index:
+        passages, vectors, _ = state_of(index)
+        monkeypatch.setattr(store_module, "READ_BATCH", 7)
+        monkeypatch.setattr(Collection, "get", counted)
+        ids = [p.id for p in passages[:17]]
+        np.testing.assert_array_equal(index.vectors(ids[::-1]), vectors[:17][::-1])
+        assert asked == [7, 7, 3]
+        assert index.by_ids(ids) == {p.id: p for p in passages[:17]}
+        assert asked == [7, 7, 3] * 2
 
 
 def test_titles_are_embedded_but_not_stored(tmp_path: Path, settings: Settings, encoder: HashingEncoder) -> None:

@@ -98,12 +98,12 @@ CORPUS = passages(
 
 @pytest.fixture
 def make():
-    def build(given=CORPUS, reranker=None, lexical_weight=0.5, **overrides):
+    def build(given=CORPUS, reranker=None, **overrides):
         embedder = HashedWords()
         index = ExactIndex(given, embedder)
         values = {"candidates": 10, "pool": 12, "evidence": 1, "hop_evidence": 1, "reranker": "none"} | overrides
         settings = Settings(**values)
-        return Retriever(index, embedder, reranker or NoReranker(), settings, lexical_weight=lexical_weight)
+        return Retriever(index, embedder, reranker or NoReranker(), settings)
 
     return build
 
@@ -242,17 +242,21 @@ def test_lexical_finds_what_dense_search_does_not(make):
     assert "p008" in ids(both.search(["gene XYZ1"], 5))
 
 
-def test_lexical_weight_decides_between_the_two(make):
+def test_weights_decide_between_the_two(make):
     given = passages("alpha alpha beta", "beta", "gamma alpha")
-    words = {w: ids(make(given, lexical=True, lexical_weight=w).search(["alpha"], 3)) for w in (0.0, 1.0)}
-    assert words[0.0][:2] == ids(make(given).search(["alpha"], 3))[:2]
-    assert set(words[1.0][:2]) == {"p000", "p002"}
+    dense, words = (make(given).fused(dense=1 - w, lexical=w).search(["alpha"], 3) for w in (0.1, 0.9))
+    assert ids(dense)[:2] == ids(make(given).search(["alpha"], 3))[:2]
+    assert {*ids(words)[:2]} == {"p000", "p002"}
+    alike = make(given).fused(dense=1, lexical=1).search(["alpha"], 3)
+    assert ids(alike) == ids(make(given, lexical=True).search(["alpha"], 3))
 
 
-@pytest.mark.parametrize("weight", [-0.1, 1.1])
-def test_lexical_weight_bounds(make, weight):
-    with pytest.raises(InputError, match=f"from 0 to 1, got {weight}"):
-        make(lexical_weight=weight)
+def test_passages_are_ordered_by_cosine(make):
+    given = passages("fever", "rash", "fever and rash", "fever")
+    found = make(given).by_cosine("fever", [given[n] for n in (1, 3, 2, 0)])
+    assert ids(found) == ["p000", "p003", "p002", "p001"]
+    assert [p.score for p in found] == [1, 1, pytest.approx(3**-0.5, abs=1e-6), 0]
+    assert make(given).by_cosine("fever", []) == []
 
 
 def test_lexical_index_is_built_once_and_only_when_needed(make):
@@ -272,7 +276,7 @@ def test_lexical_index_is_built_once_and_only_when_needed(make):
 
 
 def test_lexical_index_follows_the_passages(make):
-    retriever = make(lexical=True, lexical_weight=1.0)
+    retriever = make().fused(dense=0, lexical=1)
     assert "new" not in ids(retriever.search(["zebrafish"], 12))
     retriever.index.add([Passage("new", "new", "", "", "a zebrafish")])
     assert ids(retriever.search(["zebrafish"], 1)) == ["new"]

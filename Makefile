@@ -50,8 +50,9 @@ checks: install
 model-tests: install
 	$(BIN)/pytest -m lm -p no:cacheprovider
 
+# Gives way to the tests with a model, which take longer.
 other-tests: install
-	$(BIN)/pytest -m 'not lm'
+	nice -n 5 $(BIN)/pytest -m 'not lm'
 
 fix: install
 	$(BIN)/ruff check --fix

@@ -20,7 +20,7 @@ SCRIPTS = [block for kind, block in BLOCKS if kind == "sh"]
 def environment(served, tmp_path):
     """The environment of a user whose index is that of the tests and whose server runs.
 
-    Prompts are kept short, which makes them fast: what is shown here is that the commands run.
+    Prompts are kept short and few, which makes them fast: what is shown here is that the commands run.
     """
     for name in ("data", "programs"):
         (tmp_path / name).symlink_to(ROOT / name)
@@ -33,6 +33,7 @@ def environment(served, tmp_path):
         "MEDHOP_LM_URL": served.lm_url,
         "MEDHOP_EVIDENCE": "3",
         "MEDHOP_HOP_EVIDENCE": "2",
+        "MEDHOP_MAX_REPAIRS": "0",
     }
 
 

@@ -66,6 +66,17 @@ class ExactIndex:
         """Every passage."""
         return iter(self._passages)
 
+    def passages(self, doc_id: str) -> list[Passage]:
+        """The passages of one document."""
+        return [p for p in self._passages if p.doc_id == doc_id]
+
+    def by_ids(self, ids: Sequence[str]) -> dict[str, Passage]:
+        """The passages of these ids."""
+        return {i: self._passages[self._row[i]] for i in ids if i in self._row}
+
+    def close(self) -> None:
+        """Nothing to release."""
+
     def vectors(self, ids: Sequence[str]) -> NDArray[np.float32]:
         """Stored vectors."""
         return self._vectors[[self._row[i] for i in ids]]
@@ -122,7 +133,9 @@ def main() -> None:
     parser.add_argument("--k", type=int, default=8)
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
-    base = Settings.load(candidates=arguments.candidates, pool=arguments.candidates)
+    base = Settings.load(
+        candidates=arguments.candidates, pool=arguments.candidates, lexical=False, neighbours_of=0
+    )  # a row says what it adds
     passages, questions = collection(arguments.pages, arguments.seed)
     questions = questions[: arguments.questions]
     embedder = Embedder.from_settings(base)

@@ -17,12 +17,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_args, get_
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, create_model
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import dspy
     from pydantic.fields import FieldInfo
 
 _LINE_TOKENS: Final = 48
 _CHOICE_TOKENS: Final = 16
 _OBJECT_TOKENS: Final = 256
+PHRASE: Final = "phrase"  # name of the schema of :func:`held_to`
 _WRAPPERS: Final = 3  # nested {"output": {...}} that are looked through
 
 HEADER: Final = re.compile(r"\[\[\s*##\s*(\w+)\s*##\s*\]\]")  # of a field, in DSPy's chat adapter
@@ -60,6 +63,16 @@ def reply_options(signature: type[dspy.Signature]) -> dict[str, Any]:
         case ReplyForm.OBJECT:
             schema = _reply_model(signature).model_json_schema()
             return {"max_tokens": _OBJECT_TOKENS, "response_format": _json_schema(signature, schema)}
+
+
+def held_to(phrases: Sequence[str]) -> dict[str, Any]:
+    """Request options that hold a one-line reply to exactly one of ``phrases`` and ask how probable its tokens are.
+
+    For ``predictor(..., config=held_to(phrases))``. The schema is a JSON string; :mod:`medhop_dspy.lm.engine` makes
+    it a plain line where the server has grammars, since small models read on badly behind a quotation mark.
+    """
+    schema = {"name": PHRASE, "schema": {"type": "string", "enum": list(phrases)}, "strict": True}
+    return {"response_format": {"type": "json_schema", "json_schema": schema}, "logprobs": True}
 
 
 def parse_reply(signature: type[dspy.Signature], reply: str) -> dict[str, Any]:

@@ -59,6 +59,7 @@ PRESETS: Final[dict[str, dict[str, Any]]] = {
         "context_tokens": 4096,
         "plan_by": "rules",
         "titles_answer_hops": True,
+        "readings": 2,
         "embedder": "all-MiniLM-L6-v2",
         "embed_title": True,
         "max_repairs": 1,
@@ -172,6 +173,13 @@ class Settings(BaseModel):
     max_hops: int = Field(3, ge=0, le=6, description="Sub-questions of a multi-hop question at most.")
     titles_answer_hops: bool = Field(
         False, description="Where the model finds no disease, take the title of the best passage, as in encyclopaedias."
+    )
+    readings: int = Field(
+        0,
+        ge=0,
+        le=3,
+        description="Times that a draft is read, from the best 1, 4 and 16 passages, each time held to phrases in "
+        "them; the most probable counts. 0: once, in the model's own words, from all passages.",
     )
     max_repairs: int = Field(3, ge=0, le=10, description="Repair rounds after the first draft at most.")
     use_repair: bool = Field(True, description="Repair the query after a failed check.")

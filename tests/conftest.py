@@ -25,7 +25,7 @@ class ScriptedEngine:
     """A DSPy engine whose reply is a function of the request; it keeps every request."""
 
     supports_response_schema = True
-    supported_params = frozenset({"response_format", "stop", "max_tokens", "temperature", "seed"})
+    supported_params = frozenset({"response_format", "stop", "max_tokens", "temperature", "seed", "logprobs"})
 
     def __init__(self, reply):
         self.reply = reply

@@ -69,6 +69,7 @@ def test_an_empty_environment_variable_counts_as_unset(monkeypatch):
         ({"chunk_overlap": 512}, r"chunk_overlap \(512\) must be below chunk_size"),
         ({"chunk_overlap": -1}, "chunk_overlap"),
         ({"reranker": "magic"}, "reranker"),
+        ({"readings": 4}, "readings.*less than or equal to 3"),
         ({"temperature": "hot"}, "temperature"),
     ],
 )

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from medhop_dspy.answers import canonical, checks
+from medhop_dspy.answers import canonical, checks, phrases
 from medhop_dspy.answers.canonical import AliasTable
 from medhop_dspy.answers.checks import Check
 from medhop_dspy.answers.filters import GENERIC_WORDS, is_generic, is_placeholder
@@ -46,6 +46,7 @@ __all__ = [
     "RouteOverride",
     "Strategy",
     "TypeSpec",
+    "candidates",
     "canon",
     "check_format",
     "check_self_reference",
@@ -203,6 +204,17 @@ def check_format(answer: str, answer_type: AnswerType) -> FormatVerdict:
         return FormatVerdict(False, f"longer than {MAX_ANSWER_WORDS} words")
     ok = ANSWER_TYPES[answer_type].check(answer)
     return FormatVerdict(ok, "" if ok else f"not {ANSWER_TYPES[answer_type].meaning}" if ok is False else "undecided")
+
+
+def candidates(
+    passages: Sequence[str], question: str, answer_type: AnswerType, refused: Sequence[str] = ()
+) -> list[str]:
+    """Phrases of ``passages`` that have the form of an answer, in the order in which they occur; empty for yes_no.
+
+    None is made of the question's words alone, unless it offers a choice, and none is one of ``refused``. See
+    :mod:`medhop_dspy.answers.phrases`.
+    """
+    return phrases.candidates(passages, question, answer_type, ANSWER_TYPES[answer_type].check, refused)
 
 
 def is_specific(answer: str, hop_type: str) -> bool:

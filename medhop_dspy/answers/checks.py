@@ -20,11 +20,11 @@ _DISEASE_AT_END = re.compile(
     r"\b(?:diseases?|syndromes?|disorders?|cancers?|tumou?rs?|infections?|dystrophy|deficiency|ana?emia)$"
 )
 _PROFESSION = re.compile(
-    r"\b(?:\w{3,}(?:ologists?|iatrists?|iatricians?|icians?|opaths?|dontists?|therapists?|metrists?)|\w*surgeons?|"
+    r"\b(?:\w{2,}ologists?|\w{3,}(?:iatrists?|iatricians?|icians?|opaths?|dontists?|therapists?|metrists?)|\w*surgeons?|"
     r"physicians?|dentists?|nurses?|internists?|geneticists?|doctors?)\b"
 )
 _FIELD = re.compile(
-    r"\b(?:\w{3,}(?:ology|iatrics?|iatry|nomy|omics|istry|genetics|dontics)|genetics|medicine|surgery|physics)\b"
+    r"\b(?:\w{2,}ology|obstetrics|\w{3,}(?:iatrics?|iatry|nomy|omics|istry|genetics|dontics)|genetics|medicine|surgery|physics)\b"
 )
 
 # 'Ring chromosome 18' and '13q deletion syndrome' are diseases.

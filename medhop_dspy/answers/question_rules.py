@@ -248,6 +248,11 @@ _COMPARES = re.compile(
 _BOUNDARIES: Final = NP_ENDS | VERBS | {"", "when", "both", "having"}
 
 
+def offers_choice(question: str) -> bool:
+    """Whether the question may name its own answer, as in *which of* and *or*."""
+    return _COMPARES.search(fold(question)) is not None
+
+
 def check_self_reference(answer: str, question: str) -> bool | None:
     """Whether the answer merely repeats what the question names; None where Python cannot decide.
 
@@ -264,7 +269,7 @@ def check_self_reference(answer: str, question: str) -> bool | None:
     if parse_quantity(name) or canonical.chromosome(name):
         return None
     if occurs(name, question):
-        sure = _stands_alone(words, question) and not _COMPARES.search(fold(question)) and len("".join(words)) > 2
+        sure = _stands_alone(words, question) and not offers_choice(question) and len("".join(words)) > 2
         return True if sure else None
     share = sum(w in known for w in words) / len(words)
     return None if share >= 0.5 else False

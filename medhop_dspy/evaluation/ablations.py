@@ -111,6 +111,7 @@ def _preset(name: str) -> Configuration:
 EXTRA: Final = (
     Configuration("answer_draft", "the last draft instead of no answer", {"unvalidated": "draft"}),
     Configuration("hnsw", "approximate instead of exact search", {"index_search": "hnsw"}),
+    Configuration("readings_off", "one free draft from all passages", {"readings": 0}),
     Configuration("lexical", "BM25 fused with dense search", {"lexical": True}),
     *map(_preset, PRESETS),
 )

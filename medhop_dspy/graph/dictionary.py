@@ -34,7 +34,7 @@ WEAK: Final = "mentioned with"
 
 # Raise it where the rules below, or those of names, phrases, vocabulary or triples change in more than a regular
 # expression: cached extractions are stale.
-_RULES: Final = 3
+_RULES: Final = 4
 _SYMBOL: Final = re.compile(r"(?=\S*(?:\S[A-Z]|\d))\S+")
 _FOLDABLE: Final = 4  # a symbol with a digit and at least so many characters is no word in lower case either
 _LONGEST_ACRONYM: Final = 7  # letters; a longer one is no word in lower case

@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 
 MAX_FAILED: Final = 0.2  # share of the passages
 _FIRST: Final = 5  # passages in a row that may fail at the beginning
-_RULES: Final = 2  # raise it where what is kept of a reply changes (triples, names): cached extractions are stale
+_RULES: Final = 3  # raise it where what is kept of a reply changes (triples, names): cached extractions are stale
 
 
 class ModelExtractor:

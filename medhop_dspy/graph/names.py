@@ -44,12 +44,13 @@ _KINDS: Final = {
     "chemical": "chemical drug medication medicine compound substance vitamin metabolite treatment therapy vaccine",
     "organism": "organism animal species bacterium bacteria virus parasite fungus plant insect vector",
     "anatomy": "anatomy organ tissue cell bone muscle nerve fluid gland vessel structure",
-    "chromosome": "chromosome band",
+    "chromosome": "chromosome chromosomal cytogenetic",
     "procedure": "procedure test surgery operation imaging examination method technique",
     "person": "person scientist physician researcher author people",
     "place": "place country city region institution organization organisation company journal publisher",
 }
 _KIND_OF: Final = {word: kind for kind, words in _KINDS.items() for word in words.split()}
+_BAND_OF: Final = re.compile(r" bands?$")  # of a chromosome or of musicians: the word before it tells
 KINDS: Final = tuple(_KINDS)
 """What :func:`kind` can return besides the empty string."""
 
@@ -109,7 +110,8 @@ def kind(name: str) -> str:
 
     ``enzyme`` is ``gene``, as gene and product share their names; ``animal`` is ``organism``.
     """
-    word = name.casefold().replace("_", " ").rpartition(" ")[2]
+    folded = _BAND_OF.sub("", name.casefold().replace("_", " "))
+    word = folded.rpartition(" ")[2]
     return next((_KIND_OF[form] for form in (word, word[:-1], word[:-2]) if form in _KIND_OF), "")
 
 

@@ -22,7 +22,7 @@ MAX_RELATION: Final = 60  # characters
 # Words that mean something else in every passage: as nodes they would join what has nothing to do with one another.
 _PRONOUNS: Final = word_set(
     "i it its itself he him his she her hers they them their theirs we us our you your one ones this that these those "
-    "who whom whose which what there here such both each either neither others other another some any none all"
+    "who whom whose which what there here such both each either neither others other another some any none all no not"
 )
 _BOILERPLATE: Final = word_set(
     "patient patients person persons people individual individuals man men woman women child children adult adults "
@@ -69,7 +69,8 @@ def usable_name(name: object) -> str:
 def _usable(name: str) -> str:
     cleaned = text(name) or ""
     folded = cleaned.casefold()
-    general = folded in _PRONOUNS or folded in _BOILERPLATE or folded.partition(" ")[0] in _POINTING
+    pronoun = folded in _PRONOUNS and cleaned != "NO"  # nitric oxide
+    general = pronoun or folded in _BOILERPLATE or folded.partition(" ")[0] in _POINTING
     unusable = general or len(cleaned) > MAX_NAME or has_half_pair(cleaned) or not key(cleaned)
     return "" if unusable else cleaned
 

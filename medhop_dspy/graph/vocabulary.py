@@ -80,7 +80,8 @@ _LEADING: Final = re.compile(
     r"^(?:also|or|formerly|abbreviated|short|hence|the|(?:trade|brand)\s+names?)\s+", re.IGNORECASE
 )
 _NO_LONG_FORM: Final = re.compile(
-    r"[.;:()]|\b(?:is|are|was|were|has|have|which|that|who)\b|^(?:against|of|in|for|with)\s|^\d+\s", re.IGNORECASE
+    r"[.;:()]|\b(?:is|are|was|were|has|have|which|that|who)\b|^(?:against|of|in|for|with|by|from|and)\s|^\d+\s",
+    re.IGNORECASE,
 )
 
 

@@ -104,7 +104,12 @@ def connect(settings: Settings, server: ServerInfo | None = None) -> dspy.LM:
 
     key = settings.api_key.get_secret_value() if settings.api_key else None
     server = server or probe(settings.base_url, key, min(settings.timeout, PROBE_TIMEOUT), model=settings.lm_model)
-    options: dict[str, Any] = {"api_key": key, "timeout": settings.timeout, "context_tokens": _budget(settings, server)}
+    options: dict[str, Any] = {
+        "api_key": key,
+        "timeout": settings.timeout,
+        "context_tokens": _budget(settings, server),
+        "backend": server.backend,
+    }
     if settings.lm_cache:
         _use_cache_of(settings.home)
     return dspy.LM(

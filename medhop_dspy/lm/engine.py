@@ -7,6 +7,7 @@ a request, so that every try is one request and one :class:`~medhop_dspy.trace.L
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 import time
 from collections.abc import Iterator
@@ -17,16 +18,19 @@ from urllib.parse import urlsplit
 
 import dspy
 from dspy.clients.engines import AsyncLM15Engine, LM15Engine
-from dspy.lm15 import Message, Request, Response, RouterConfig, TextPart
+from dspy.lm15 import Config, Message, Request, Response, RouterConfig, TextPart
 
 from medhop_dspy.lm.failures import describe, translate
 from medhop_dspy.lm.reply import final_text
 from medhop_dspy.lm.transport import AsyncTransport, Transport
+from medhop_dspy.replies import PHRASE
 from medhop_dspy.trace import LMCall, Usage
 
 # The wire dialect: Chat Completions with `max_tokens`, as llama.cpp, SGLang and vLLM take it alike.
 _DIALECT: Final = "sglang"
 _RECORDERS: Final = "medhop_call_recorders"
+# The request key of a grammar; both servers read the same notation.
+_GRAMMARS: Final = {"llamacpp": "grammar", "sglang": "ebnf"}
 
 
 @contextmanager
@@ -54,7 +58,8 @@ class _Call:
     def __init__(self, server: _Server, request: Request) -> None:
         self._server = server
         self._limit = request.config.max_tokens
-        self.request = replace(request, model=f"{_DIALECT}:{server.model}")
+        config = _plain_phrases(request.config, server.backend)
+        self.request = replace(request, model=f"{_DIALECT}:{server.model}", config=config)
         self._usage = Usage()
         self._finish_reason = ""
         self.response: Response | None = None
@@ -97,13 +102,14 @@ class _Server:
         api_key: Bearer token, if the server wants one.
         timeout: Seconds without a byte from the server before giving up.
         context_tokens: Tokens of prompt and reply together that callers may count on; 0 if unknown.
+        backend: Kind of server, for what they do not have in common: grammars.
     """
 
     # Read by DSPy's adapters: both servers honour a JSON schema.
     supports_response_schema = True
     supports_function_calling = False
     supports_reasoning = False
-    supported_params = frozenset({"temperature", "max_tokens", "top_p", "stop", "seed", "response_format"})
+    supported_params = frozenset({"temperature", "max_tokens", "top_p", "stop", "seed", "response_format", "logprobs"})
 
     def __init__(
         self,
@@ -113,11 +119,13 @@ class _Server:
         api_key: str | None = None,
         timeout: float = 120.0,
         context_tokens: int = 0,
+        backend: str = "openai",
     ) -> None:
         self.base_url = base_url.rstrip("/").removesuffix("/v1")
         self.model = model
         self.timeout = timeout
         self.context_tokens = context_tokens
+        self.backend = backend
         self._api_key = api_key or "none"
 
     @property
@@ -202,6 +210,19 @@ class AsyncRecordingEngine(_Server):
         if pool:
             await pool[1].aclose()
             await pool[0].aclose()
+
+
+def _plain_phrases(config: Config, backend: str) -> Config:
+    """``config`` with the schema of :func:`medhop_dspy.replies.held_to` as a grammar of plain lines.
+
+    A server without grammars keeps the schema and replies with a JSON string.
+    """
+    wanted = config.response_format or {}
+    if wanted.get("name") != PHRASE or backend not in _GRAMMARS:
+        return config
+    alternatives = " | ".join(json.dumps(phrase, ensure_ascii=False) for phrase in wanted["schema"]["enum"])
+    extensions = {**(config.extensions or {}), _GRAMMARS[backend]: f"root ::= {alternatives}"}
+    return replace(config, response_format=None, extensions=extensions)
 
 
 def _usage(response: Response) -> Usage:

@@ -16,6 +16,7 @@ from medhop_dspy.pipelines.decompose import decompose
 from medhop_dspy.pipelines.evidence import line
 from medhop_dspy.pipelines.plan import copied_phrases, sanitised_hops
 from medhop_dspy.pipelines.program import Program
+from medhop_dspy.pipelines.reading import read, sizes
 from medhop_dspy.signatures import HopType
 from medhop_dspy.trace import Attempt, Hop
 
@@ -40,6 +41,17 @@ EXPANDED_TYPES: Final = frozenset(
 )
 # Hop types that an encyclopaedia has pages about under their names.
 TITLED_TYPES: Final = frozenset({HopType.DISEASE, HopType.SYNDROME})
+ANSWER_TYPE_OF_HOP: Final = {
+    HopType.GENE: AnswerType.GENE,
+    HopType.PROTEIN: AnswerType.PROTEIN,
+    HopType.ENZYME: AnswerType.ENZYME,
+    HopType.DISEASE: AnswerType.DISEASE_OR_SYNDROME,
+    HopType.SYNDROME: AnswerType.DISEASE_OR_SYNDROME,
+    HopType.ORGANISM: AnswerType.ORGANISM,
+    HopType.CHEMICAL: AnswerType.CHEMICAL,
+    HopType.NUMBER: AnswerType.NUMBER,
+    HopType.YES_NO: AnswerType.YES_NO,
+}
 _MODEL_CHECKS: Final = 3  # self-reference, type, grounding
 _LONG_ANSWER: Final = 6  # words; longer ones are offered to the Canonicalizer
 
@@ -75,13 +87,15 @@ class MedHopper(Program):
         """One to route, one to plan hops or extract constraints, one gate, the rounds, one to shorten the answer.
 
         In each of ``1 + max_repairs`` rounds a draft and at most three model checks; between rounds a repair. A round
-        asks hops until one fails, so with H hops and R rounds they cost at most H + R - 1 calls.
+        asks hops until one fails, so with H hops and R rounds H + R - 1 hops are asked at most. With readings, a hop
+        may be asked again, and a draft costs one call for each of them and one where they find nothing.
         """
         rounds = 1 + (settings.max_repairs if settings.use_repair else 0)
         hops = settings.max_hops + rounds - 1 if settings.max_hops else 0
         gate = 1 if settings.use_expansion else 0
         checks = _MODEL_CHECKS if settings.use_model_judges else 0
-        return 2 + gate + hops + rounds * (1 + checks) + (rounds - 1) + 1
+        held = settings.readings
+        return 2 + gate + hops * (1 + (held > 0)) + rounds * (1 + held + checks) + (rounds - 1) + 1
 
     async def _answer(self, run: Run) -> tuple[str, bool, str]:
         strategy, answer_type = await self._route(run)
@@ -180,20 +194,23 @@ class MedHopper(Program):
         )
         evidence = [line(p) for p in shown]
         hinted = expansion and run.settings.use_gene_hints and hop.type == HopType.GENE
-        reply = await run.ask(
-            "hop",
-            self.answer_hop,
-            evidence=evidence,
-            question=question,
-            answer_type=hop.type,
-            candidates_to_confirm=list(expansion.genes) if hinted and expansion else [],
-        )
+        inputs = {
+            "question": question,
+            "answer_type": hop.type,
+            "candidates_to_confirm": list(expansion.genes) if hinted and expansion else [],
+        }
+        reply = await run.ask("hop", self.answer_hop, evidence=evidence, **inputs)
         asked = replace(hop, attempts=hop.attempts + 1)
         if reply is None:
             return replace(asked, reason=run.failures[-1].reason)
         answer, reason = hop_answer(reply.answer, hop.type, question, evidence)
         if not answer and run.best and run.settings.titles_answer_hops and hop.type in TITLED_TYPES:
             answer, reason = hop_answer(run.best.title, hop.type, question, evidence)
+        if not answer and run.settings.readings:
+            kind = ANSWER_TYPE_OF_HOP.get(HopType(hop.type), AnswerType.OTHER)
+            known = queries.locked_entities(run.hops)
+            held = await read(run, "hop", self.answer_hop, [run.shown], kind, refused=known, **inputs)
+            answer, reason = hop_answer(held, hop.type, question, evidence) if held else ("", reason)
         return replace(asked, answer=answer, locked=bool(answer) and hop.type != HopType.YES_NO, reason=reason)
 
     async def _search_for_draft(
@@ -221,16 +238,24 @@ class MedHopper(Program):
         asked = run.asked_question()
         # A question with the hops' answers put in says it all; told once more, a small model repeats them.
         told = [] if asked != run.question else run.hops
-        reply = await run.ask(
-            "draft",
-            self.draft,
-            evidence=[line(p) for p in run.shown],
-            question=asked,
-            known=_known(run, told),
-            constraints=[*run.constraints, *(f"not {attempt.draft}" for attempt in run.attempts if attempt.draft)],
-            rule=answers.ANSWER_TYPES[answer_type].format_rule,
-            answer_type=answer_type.value,
-        )
+        inputs = {
+            "question": asked,
+            "known": _known(run, told),
+            "constraints": [*run.constraints, *(f"not {attempt.draft}" for attempt in run.attempts if attempt.draft)],
+            "rule": answers.ANSWER_TYPES[answer_type].format_rule,
+            "answer_type": answer_type.value,
+        }
+        passages = run.shown
+        if run.settings.readings:
+            # A prompt has the best passage last; it is to be first where there is no reranker.
+            ranked = await run.threaded(self.retriever.dense.by_best_sentence, asked, run.shown[::-1])
+            readings = [ranked[:size] for size in sizes(run.settings.readings, len(ranked))]
+            refused = [h.answer for h in run.hops if h.locked] + [a.draft for a in run.attempts if a.draft]
+            held = await read(run, "draft", self.draft, readings, answer_type, refused=refused, **inputs)
+            if held:
+                return answers.shorten(held, answer_type)
+            passages = readings[-1]
+        reply = await run.ask("draft", self.draft, evidence=[line(p) for p in passages], **inputs)
         return answers.shorten(reply.answer, answer_type) if reply else ""
 
     async def _repair(self, run: Run, strategy: Strategy, answer_type: AnswerType) -> str:

@@ -126,12 +126,12 @@ class Run:
         first = min(self.settings.first_evidence or self.settings.evidence, self.settings.evidence)
         wanted = k or (self.settings.hop_evidence if self.shown else first)
         if isinstance(retriever, GraphSearcher):
-            found = await self._threaded(retriever.find, queries, wanted, rerank_query, entities=entities)
+            found = await self.threaded(retriever.find, queries, wanted, rerank_query, entities=entities)
             self.found = list(found.passages)
             ids = tuple(p.id for p in found.passages)
             self.searches.append(SearchRecord(tuple(queries), found.entities, found.graph_used, ids))
         else:
-            self.found = await self._threaded(retriever.search, queries, wanted, rerank_query)
+            self.found = await self.threaded(retriever.search, queries, wanted, rerank_query)
         self._show(self.found)
         return self.shown
 
@@ -174,7 +174,7 @@ class Run:
         self._show(merge([branch.found for branch in branches], self.settings.evidence))
         return results
 
-    async def _threaded(self, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:  # noqa: ANN401
+    async def threaded(self, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:  # noqa: ANN401
         """``function`` here in blocking mode, else in a thread."""
         return function(*args, **kwargs) if self.blocking else await asyncio.to_thread(function, *args, **kwargs)
 

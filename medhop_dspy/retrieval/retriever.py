@@ -9,6 +9,7 @@ from dataclasses import replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Final, Protocol, Self
 
+from medhop_dspy.answers import sentences
 from medhop_dspy.errors import InputError
 from medhop_dspy.retrieval.fusion import mmr, reciprocal_rank_fusion
 from medhop_dspy.retrieval.lexical import LexicalIndex
@@ -168,6 +169,12 @@ class Retriever:
         vector = self._embedder.embed_queries([query])[0]  # (d,)
         cosines = self.index.vectors([p.id for p in passages]) @ vector  # (n,)
         return in_order(replace(p, score=float(cosine)) for p, cosine in zip(passages, cosines, strict=True))
+
+    def by_best_sentence(self, query: str, passages: Sequence[Passage]) -> list[Passage]:
+        """``passages``, those first whose best sentence the reranker puts first; without a reranker, as they are."""
+        parts = [replace(p, id=f"{n}", text=s) for n, p in enumerate(passages) for s in sentences(p.text) or [p.text]]
+        ranked = self._reranker.rank(query, parts)
+        return [passages[n] for n in dict.fromkeys(int(part.id) for part in ranked)]
 
     def nearest(self, queries: Sequence[str], k: int) -> list[list[Passage]]:
         """For each query string, at most ``k`` passages by cosine similarity alone; one search for all of them."""

@@ -97,6 +97,7 @@ class Recording:
 
     def __init__(self, inner):
         self.inner = inner
+        self.dense = inner.dense
         self.asked = []
 
     def search(self, queries, k, rerank_query=None):
@@ -153,6 +154,7 @@ SCENARIOS = {
     "reranker_model": (tuple(RERANKERS), MULTIHOP, TWO_HOPS, {"reranker": "flashrank"}),
     "plan_by": (("model", "rules"), MULTIHOP, TWO_HOPS, {}),
     "max_hops": ((0,), MULTIHOP, TWO_HOPS, {}),
+    "readings": ((0, 2), MULTIHOP, TWO_HOPS, {}),
     "titles_answer_hops": ((False, True), MULTIHOP, OCHRONOSIS, {**WIDE, "candidates": 400, "reranker": "flashrank"}),
     "max_repairs": ((0,), MULTIHOP, NEVER, {}),
     "use_repair": ((False, True), MULTIHOP, NEVER, {}),
@@ -239,7 +241,7 @@ def replace_index(settings, place, kind):
 
 @pytest.mark.parametrize("configuration", [*PAPER[1:], *EXTRA], ids=lambda each: each.name)
 def test_every_configuration_is_another_program_or_other_settings(configuration, world):
-    base = world.replace(**TABLES, reranker="flashrank")
+    base = world.replace(**TABLES, reranker="flashrank", readings=2)
     changed = configuration.apply(base).digest() != base.digest()
     assert changed is (configuration.program == "medhopper")
 

@@ -91,7 +91,8 @@ def test_short_symbols_are_no_ordinary_words():
 
 
 def test_pronouns_and_letters_are_never_found():
-    assert found(["It", "This", "patient", "A", "5"], "It is this patient. A dose of 5.") == []
+    assert found(["It", "This", "patient", "A", "5", "No"], "It is this patient. A dose of 5. No, no dose.") == []
+    assert found(["NO"], "No dose raises NO.") == ["NO"]
 
 
 def test_the_leftmost_then_longest_counts_and_the_text_s_place_is_told():
@@ -326,6 +327,7 @@ def test_stated_aliases_become_triples():
         ("anti-CCP", "antibodies against cyclic citrullinated peptides ", ""),
         ("see", "for more see ", ""),
         ("95%", "of confidence ", ""),
+        ("Bill", "a book by Colin Escott and William ", ""),
     ],
 )
 def test_long_forms_of_abbreviations(short, before, long):
@@ -346,6 +348,7 @@ def test_long_forms_of_abbreviations(short, before, long):
         ("Malaria", "Malaria is a febrile illness caused by parasites.", "disease"),
         ("Luis Leloir", "Luis Leloir was an Argentine biochemist who won a prize.", "person"),
         ("Thalidomide", "Thalidomide is a derivative that the company sold.", ""),
+        ("Volbeat", "Volbeat are a Danish band from Copenhagen.", ""),
     ],
 )
 def test_kinds_of_titles(title, text, wanted):

@@ -10,9 +10,11 @@ from dspy.lm15 import Config, Message, Request
 from medhop_dspy.errors import ContextOverflowError, MedhopError, ReplyError, ServerError, ServerUnavailableError
 from medhop_dspy.lm.connect import connect
 from medhop_dspy.lm.engine import AsyncRecordingEngine, RecordingEngine, record_calls
+from medhop_dspy.replies import held_to
 from medhop_dspy.trace import Usage
 
 from .conftest import MODEL, completion
+from .test_connect import LLAMACPP_PROPS, SGLANG_INFO
 
 SCHEMA = {"type": "json_schema", "json_schema": {"name": "strategy", "schema": {"enum": ["direct", "multihop"]}}}
 
@@ -283,6 +285,51 @@ def test_everything_asked_for_reaches_the_wire(remote, settings):
         "response_format": SCHEMA,
     }
     assert remote.headers[0]["authorization"] == "Bearer sk-test-000"
+
+
+GRAMMARS = [
+    pytest.param("/props", LLAMACPP_PROPS, "grammar", id="llama.cpp"),
+    pytest.param("/server_info", SGLANG_INFO, "ebnf", id="SGLang"),
+]
+
+
+@pytest.mark.parametrize(("page", "content", "key"), GRAMMARS)
+@pytest.mark.parametrize("asynchronous", [False, True], ids=["sync", "async"])
+def test_phrases_are_plain_lines_of_a_grammar(remote, settings, page, content, key, asynchronous):
+    remote.pages[page] = content
+    lm, options = connect(settings), held_to(["FBN1", 'the "A" \\ band', "\u03b2-catenin"])
+    asyncio.run(lm.acall("q", **options)) if asynchronous else lm("q", **options)
+    [body] = remote.bodies
+    assert body[key] == 'root ::= "FBN1" | "the \\"A\\" \\\\ band" | "\u03b2-catenin"'
+    assert "response_format" not in body
+    assert body["logprobs"] is True
+
+
+def test_phrases_are_a_schema_for_a_server_without_grammars(remote, settings):
+    options = held_to(["FBN1", "FBN2"])
+    connect(settings)("q", **options)
+    [body] = remote.bodies
+    assert body["response_format"] == options["response_format"]
+    assert body["response_format"]["json_schema"]["schema"] == {"type": "string", "enum": ["FBN1", "FBN2"]}
+    assert not {"grammar", "ebnf"} & body.keys()
+
+
+@pytest.mark.parametrize(("page", "content", "key"), GRAMMARS)
+def test_other_schemas_stay_schemas(remote, settings, page, content, key):
+    remote.pages[page] = content
+    connect(settings)("q", response_format=SCHEMA)
+    assert remote.bodies[0]["response_format"] == SCHEMA
+    assert key not in remote.bodies[0]
+
+
+def test_a_grammar_leaves_other_extensions(remote, settings):
+    remote.pages["/props"] = LLAMACPP_PROPS
+    lm = connect(settings)
+    schema = {"type": "json_schema", **held_to(["FBN1"])["response_format"]["json_schema"]}
+    config = Config(response_format=schema, extensions={"cache_prompt": False})
+    lm(Request(model=lm.model, messages=(Message.user("q"),), config=config))
+    assert remote.bodies[0]["cache_prompt"] is False
+    assert remote.bodies[0]["grammar"] == 'root ::= "FBN1"'
 
 
 def test_typed_requests_are_sent_alike(remote, settings):

@@ -24,7 +24,7 @@ MULTIHOP = "On which chromosome is the gene that is mutated in Marfan syndrome l
 
 
 class LexicalRetriever:
-    """The retriever's ``search`` over BM25 alone."""
+    """The retriever's ``search`` over BM25 alone, and what it does where there is no reranker."""
 
     def __init__(self, passages=PASSAGES):
         self.index = LexicalIndex(passages)
@@ -35,6 +35,13 @@ class LexicalRetriever:
         merged = dict.fromkeys(p for found in self.index.search(list(queries), k) for p in found)
         unique = {p.id: p for p in merged}
         return list(unique.values())[:k]
+
+    @property
+    def dense(self):
+        return self
+
+    def by_best_sentence(self, query, passages):
+        return list(passages)
 
     def __deepcopy__(self, memo):
         return self

@@ -4,6 +4,7 @@ import copy
 import itertools
 import json
 import os
+import threading
 
 import dspy
 import pytest
@@ -16,6 +17,8 @@ from medhop_dspy.knowledge.orphanet import Orphanet
 from medhop_dspy.lm.failures import LMUnavailableError
 from medhop_dspy.pipelines.medhopper import MedHopper
 from medhop_dspy.pipelines.single_pass import SinglePass
+from medhop_dspy.replies import PHRASE
+from medhop_dspy.settings import Settings
 from tests.conftest import ROOT, prompt_of, task_of
 from tests.pipelines.conftest import MULTIHOP, SCRIPT, LexicalRetriever, script
 
@@ -138,6 +141,100 @@ def test_a_draft_that_only_repeats_a_hop_is_refused(ask):
     assert "what a hop found" in verdicts["self_reference"].reason
 
 
+# Readings
+
+
+def held(request):
+    """The phrases that a reply is held to; none for a free one."""
+    wanted = request.config.response_format or {}
+    return wanted["schema"]["enum"] if wanted.get("name") == PHRASE else []
+
+
+def drafts(engine):
+    return [(len(held(r)), prompt_of(r)) for r in engine.requests if "as short as possible" in task_of(r)]
+
+
+def test_drafts_are_read_from_more_and_more_passages(ask):
+    result, engine = ask(MULTIHOP, hop_script("FBN1"), plan_by="rules", evidence=8, readings=3)
+    assert result.answer == "Chromosome 15"
+    first, second = (prompt for _, prompt in drafts(engine))  # no third: four passages are all there are
+    assert (first.count("\n["), second.count("\n["), len(result.evidence)) == (1, 4, 4)
+    assert first.startswith("Evidence:\n[1] FBN1: ")  # the best, which stands last where all are shown
+    assert second.startswith(first.split("\n\nQuestion: ")[0])
+    assert [number for number, _ in drafts(engine)] == [1, 2]  # chromosomes in them
+    assert result.lm_calls == len(engine.requests)
+
+
+def test_without_readings_no_reply_is_held_and_the_prompts_are_those_of_the_programs_before(ask):
+    """What every preset but ``local`` does; compiled programs and published runs rest on it."""
+    result, engine = ask(MULTIHOP, hop_script("FBN1", "chromosome 15"))
+    assert Settings().readings == 0
+    assert not any(held(request) or request.config.logprobs for request in engine.requests)
+    assert len(drafts(engine)) == 1
+    assert drafts(engine)[0][1].count("\n[") == len(result.evidence)
+
+
+def test_a_draft_that_is_no_phrase_is_asked_freely(ask):
+    changes = {"Answer the question from the evidence. Give": lambda r: "region nine" if held(r) else "Chromosome 15"}
+    result, engine = ask(MULTIHOP, {**hop_script("FBN1"), **changes}, plan_by="rules", evidence=8, readings=2)
+    assert [number > 0 for number, _ in drafts(engine)] == [True, True, False]
+    assert result.answer == "Chromosome 15"
+
+
+def test_yes_and_no_are_asked_freely(ask):
+    changes = {"Answer the question from the evidence. Give": "yes"}
+    result, engine = ask("Is insulin injected?", changes, plan_by="rules", readings=2)
+    assert [number for number, _ in drafts(engine)] == [0]
+    assert result.draft == "Yes"
+
+
+def test_unusable_readings_are_survived(ask):
+    changes = {"Answer the question from the evidence. Give": lambda r: "" if held(r) else "Chromosome 15"}
+    result, _ = ask(MULTIHOP, {**hop_script("FBN1"), **changes}, plan_by="rules", evidence=8, readings=2)
+    assert [failure.step for failure in result.trace.failures] == ["draft", "draft"]
+    assert result.answer == "Chromosome 15"
+
+
+def test_a_draft_is_not_offered_what_a_hop_found_or_a_check_refused(ask):
+    question = "Which protein is encoded by the gene mutated in Marfan syndrome?"
+    changes = {**hop_script("FBN1"), "Answer the question from the evidence. Give": lambda r: (held(r) or ["none"])[-1]}
+    result, engine = ask(question, changes, plan_by="rules", evidence=8, readings=2, max_repairs=2)
+    offered = [held(r) for r in engine.requests if "as short as possible" in task_of(r)]
+    assert not any("FBN1" in phrases for phrases in offered)
+    refused = [attempt.draft for attempt in result.trace.attempts]
+    assert len(set(refused)) == len(refused)
+
+
+@pytest.mark.parametrize(("free", "asked"), [("FBN1", [False]), ("the gene", [False, True]), ("BRCA1", [False, True])])
+def test_a_hop_is_held_to_phrases_only_where_the_free_reply_is_refused(ask, free, asked):
+    hop = "Answer the question from the evidence with one"
+    result, engine = ask(MULTIHOP, {hop: lambda r: "FBN1" if held(r) else free}, plan_by="rules", readings=2)
+    hops = [bool(held(r)) for r in engine.requests if "with one specific" in task_of(r)]
+    assert hops == asked
+    assert [(h.answer, h.attempts, h.reason) for h in result.hops] == [("FBN1", 1, "")]
+
+
+def test_a_hop_whose_held_reply_is_refused_too_keeps_a_reason(ask):
+    hop = "Answer the question from the evidence with one"
+    result, _ = ask(MULTIHOP, {hop: "BRCA1"}, plan_by="rules", readings=2, use_repair=False)
+    assert result.hops[0].answer == ""
+    assert "does not occur in the evidence" in result.hops[0].reason
+
+
+@pytest.mark.parametrize("awaited", [False, True])
+async def test_ordering_the_passages_never_holds_up_the_event_loop(scripted_lm, settings, awaited):
+    class Noting(LexicalRetriever):
+        def by_best_sentence(self, query, passages):
+            self.thread = threading.current_thread()
+            return super().by_best_sentence(query, passages)
+
+    retriever = Noting()
+    program = MedHopper(retriever, settings.replace(plan_by="rules", readings=2))
+    with dspy.context(lm=scripted_lm(script())[0]):
+        await program.acall(question=MULTIHOP) if awaited else program(question=MULTIHOP)
+    assert (retriever.thread is threading.current_thread()) is not awaited
+
+
 def test_without_repair_there_is_one_round(ask):
     result, engine = ask(MULTIHOP, {**hop_script("FBN1"), **NEVER}, use_repair=False)
     assert len(result.trace.attempts) == 1
@@ -210,7 +307,9 @@ ALWAYS_WRONG = {
 
 
 @pytest.mark.parametrize("changes", ALWAYS_WRONG.values(), ids=ALWAYS_WRONG)
-@pytest.mark.parametrize("limits", [{}, {"max_hops": 0}, {"max_repairs": 0}, {"max_hops": 6, "max_repairs": 10}])
+@pytest.mark.parametrize(
+    "limits", [{}, {"max_hops": 0}, {"max_repairs": 0}, {"max_hops": 6, "max_repairs": 10}, {"readings": 3}]
+)
 def test_no_question_exceeds_the_bound(ask, settings, changes, limits):
     result, engine = ask(MULTIHOP, changes, **limits)
     assert not result.validated
@@ -223,11 +322,16 @@ REPLIES = st.sampled_from(
 
 
 @hypothesis_settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(replies=st.lists(REPLIES, min_size=1, max_size=40), hops=st.integers(0, 4), repairs=st.integers(0, 4))
-def test_no_model_exceeds_the_bound(scripted_lm, settings, replies, hops, repairs):
+@given(
+    replies=st.lists(REPLIES, min_size=1, max_size=40),
+    hops=st.integers(0, 4),
+    repairs=st.integers(0, 4),
+    readings=st.integers(0, 3),
+)
+def test_no_model_exceeds_the_bound(scripted_lm, settings, replies, hops, repairs, readings):
     queue = itertools.cycle(replies)
     lm, engine = scripted_lm(lambda request: next(queue))
-    limited = settings.replace(max_hops=hops, max_repairs=repairs)
+    limited = settings.replace(max_hops=hops, max_repairs=repairs, readings=readings)
     with dspy.context(lm=lm):
         result = MedHopper(LexicalRetriever(), limited)(question=MULTIHOP)
     assert len(engine.requests) == result.lm_calls <= MedHopper.max_lm_calls(limited)

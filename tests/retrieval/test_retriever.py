@@ -259,6 +259,29 @@ def test_passages_are_ordered_by_cosine(make):
     assert make(given).by_cosine("fever", []) == []
 
 
+def test_passages_with_the_fitting_sentence_come_first(make):
+    given = passages(
+        "The rash is red. The rash may itch.",
+        "CFTR lies elsewhere. Many words follow on other things. The FBN1 gene lies on chromosome 15.",
+        "FBN1 is a gene.",
+    )
+    reranker = SharedWords()
+    found = make(given, reranker).by_best_sentence("FBN1 gene on chromosome 15", given)
+    assert found == [given[1], given[2], given[0]]  # as they were given: text, score and all
+    assert reranker.calls == [("FBN1 gene on chromosome 15", 6)]
+
+
+def test_without_a_reranker_passages_keep_their_order(make):
+    given = passages("The rash is red. It itches.", "FBN1 lies there.", "\n")
+    assert make(given).by_best_sentence("FBN1", given) == given
+    assert make(given).by_best_sentence("FBN1", []) == []
+
+
+def test_equal_sentences_keep_the_order_of_their_passages(make):
+    given = passages("FBN1 lies there. Rash.", "Rash. FBN1 lies there.", "FBN1 lies there.")
+    assert make(given, SharedWords()).by_best_sentence("FBN1", given) == given
+
+
 def test_lexical_index_is_built_once_and_only_when_needed(make):
     without, with_it = make(), make(lexical=True)
     without.search(["fever"], 1)

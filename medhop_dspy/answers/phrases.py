@@ -19,6 +19,7 @@ _WORDS: Final = 6  # of a phrase, at most
 _BREAK = re.compile(
     r"(?<=[\w)])[,;:?!]\s|\s[-\u2013\u2014]\s|(?:^|\s)[(\[]|[)\]](?=[\s.,;:]|$)|[\"\u201c\u201d]|(?<![A-Z])\.\s"
 )
+_END = re.compile(r"[.!?:;)\]\"\u201d]\s*$")
 _MARKS: Final = ".,;:()[]'\u2019"
 _EDGES: Final = (NP_ENDS | VERBS) - word_set("essential critical")  # 'essential tremor'
 _LINKS: Final = word_set("of and the in for to with by a at on")  # may stand inside a phrase
@@ -82,6 +83,8 @@ def _says_nothing(phrase: str, asked: frozenset[str]) -> bool:
 
 
 def _phrases(passage: str, answer_type: AnswerType, asked: frozenset[str]) -> Iterator[str]:
+    if not _END.search(passage):
+        passage = passage.rpartition(" ")[0]  # a chunk may end inside a word
     if answer_type is AnswerType.CHROMOSOME:
         yield from (f"Chromosome {name}" for name in canonical.chromosomes_in(passage) if name)
     elif answer_type in _QUANTITIES:

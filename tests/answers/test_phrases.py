@@ -80,7 +80,7 @@ def test_a_person_begins_behind_a_word_in_small_letters():
     ],
 )
 def test_no_phrase_goes_across_what_ends_a_name(text, inside, across):
-    phrases = found(text, T.OTHER)
+    phrases = found(f"{text}.", T.OTHER)
     assert set(inside) <= set(phrases)
     assert across not in {" ".join(phrase.split()) for phrase in phrases}
 
@@ -114,8 +114,13 @@ def test_no_phrase_ends_with_an_adverb_or_a_participle(text):
 
 def test_a_phrase_has_at_most_six_words():
     text = "one-word two-word three-word four-word five-word six-word"
-    assert found(text, T.OTHER) == [text]
-    assert found(f"{text} seven-word", T.OTHER) == []
+    assert found(f"{text}.", T.OTHER) == [text]
+    assert found(f"{text} seven-word.", T.OTHER) == []
+
+
+def test_the_word_in_which_a_chunk_ends_is_no_part_of_a_phrase():
+    assert found("It is caused by the bacterium Vibrio vulnific", T.ORGANISM) == ["bacterium Vibrio", "Vibrio"]
+    assert found("It lies on chromosome 15 or on chromosome 1", T.CHROMOSOME) == ["Chromosome 15"]
 
 
 def test_words_of_the_question_bound_a_phrase_and_make_none():

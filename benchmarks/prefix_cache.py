@@ -20,7 +20,8 @@ QUESTION = "On which chromosome is the gene mutated in the metabolic disorder di
 def main() -> None:
     """Ask one question twice."""
     question = sys.argv[1] if len(sys.argv) > 1 else QUESTION
-    settings = Settings.load("local", use_model_judges=True)  # every step of the program
+    # Every step of the program, and all calls about the same evidence: ChatAdapter knows no held replies.
+    settings = Settings.load("local", use_model_judges=True, readings=0)
     adapters = {"evidence first": EvidenceFirstAdapter(), "ChatAdapter": dspy.ChatAdapter()}
     seconds = {}
     for name, adapter in adapters.items():

@@ -21,7 +21,7 @@ _DISEASE_AT_END = re.compile(
 )
 _PROFESSION = re.compile(
     r"\b(?:\w{2,}ologists?|\w{3,}(?:iatrists?|iatricians?|icians?|opaths?|dontists?|therapists?|metrists?)|\w*surgeons?|"
-    r"physicians?|dentists?|nurses?|internists?|geneticists?|doctors?)\b"
+    r"physicians?|dentists?|nurses?|internists?|geneticists?|doctors?|specialists?)\b"
 )
 _FIELD = re.compile(
     r"\b(?:\w{2,}ology|obstetrics|\w{3,}(?:iatrics?|iatry|nomy|omics|istry|genetics|dontics)|genetics|medicine|surgery|physics)\b"

@@ -185,7 +185,7 @@ FORMATS = [
     ),
     (
         T.FIELD_OF_BIOLOGY,
-        {"Cardiology": YES, "biology": YES, "obstetrics": YES, "Cardiologist": YES, "nurse": NO, "oceans": OPEN},
+        {"Cardiology": YES, "Genetics": YES, "obstetrics": YES, "Cardiologist": YES, "nurse": NO, "oceans": OPEN},
     ),
     (T.PRESS_OR_PUBLISHER, {"Oxford University Press": YES, "Elsevier": YES, "Faber": OPEN, "12": NO}),
     (T.PERSON, {"Antoine Marfan": OPEN, "FBN1": NO, "fibrillin": NO}),

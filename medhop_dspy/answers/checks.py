@@ -24,7 +24,8 @@ _PROFESSION = re.compile(
     r"physicians?|dentists?|nurses?|internists?|geneticists?|doctors?|specialists?)\b"
 )
 _FIELD = re.compile(
-    r"\b(?:\w{2,}ology|obstetrics|\w{3,}(?:iatrics?|iatry|nomy|omics|istry|genetics|dontics)|genetics|medicine|surgery|physics)\b"
+    r"\b(?:\w{2,}ology|\w{3,}(?:iatrics?|iatry|nomy|omics|istry|genetics|dontics)|obstetrics|genetics|medicine|surgery|"
+    r"physics)\b"
 )
 
 # 'Ring chromosome 18' and '13q deletion syndrome' are diseases.

@@ -41,17 +41,6 @@ EXPANDED_TYPES: Final = frozenset(
 )
 # Hop types that an encyclopaedia has pages about under their names.
 TITLED_TYPES: Final = frozenset({HopType.DISEASE, HopType.SYNDROME})
-ANSWER_TYPE_OF_HOP: Final = {
-    HopType.GENE: AnswerType.GENE,
-    HopType.PROTEIN: AnswerType.PROTEIN,
-    HopType.ENZYME: AnswerType.ENZYME,
-    HopType.DISEASE: AnswerType.DISEASE_OR_SYNDROME,
-    HopType.SYNDROME: AnswerType.DISEASE_OR_SYNDROME,
-    HopType.ORGANISM: AnswerType.ORGANISM,
-    HopType.CHEMICAL: AnswerType.CHEMICAL,
-    HopType.NUMBER: AnswerType.NUMBER,
-    HopType.YES_NO: AnswerType.YES_NO,
-}
 _MODEL_CHECKS: Final = 3  # self-reference, type, grounding
 _LONG_ANSWER: Final = 6  # words; longer ones are offered to the Canonicalizer
 
@@ -207,7 +196,7 @@ class MedHopper(Program):
         if not answer and run.best and run.settings.titles_answer_hops and hop.type in TITLED_TYPES:
             answer, reason = hop_answer(run.best.title, hop.type, question, evidence)
         if not answer and run.settings.readings:
-            kind = ANSWER_TYPE_OF_HOP.get(HopType(hop.type), AnswerType.OTHER)
+            kind = AnswerType.DISEASE_OR_SYNDROME if hop.type in TITLED_TYPES else AnswerType(hop.type)
             known = queries.locked_entities(run.hops)
             held = await read(run, "hop", self.answer_hop, [run.shown], kind, refused=known, **inputs)
             answer, reason = hop_answer(held, hop.type, question, evidence) if held else ("", reason)

@@ -12,13 +12,15 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
+from medhop_dspy.answers import AnswerType
 from medhop_dspy.errors import InputError, ServerUnavailableError
 from medhop_dspy.knowledge.orphanet import Orphanet
 from medhop_dspy.lm.failures import LMUnavailableError
-from medhop_dspy.pipelines.medhopper import MedHopper
+from medhop_dspy.pipelines.medhopper import TITLED_TYPES, MedHopper
 from medhop_dspy.pipelines.single_pass import SinglePass
 from medhop_dspy.replies import PHRASE
 from medhop_dspy.settings import Settings
+from medhop_dspy.signatures import HopType
 from tests.conftest import ROOT, prompt_of, task_of
 from tests.pipelines.conftest import MULTIHOP, SCRIPT, LexicalRetriever, script
 
@@ -212,6 +214,11 @@ def test_a_hop_is_held_to_phrases_only_where_the_free_reply_is_refused(ask, free
     hops = [bool(held(r)) for r in engine.requests if "with one specific" in task_of(r)]
     assert hops == asked
     assert [(h.answer, h.attempts, h.reason) for h in result.hops] == [("FBN1", 1, "")]
+
+
+def test_every_type_of_hop_can_be_held_to_phrases():
+    """The types of hops are answer types, but for the two that diseases have."""
+    assert {HopType.DISEASE, HopType.SYNDROME} == TITLED_TYPES == set(HopType) - set(map(str, AnswerType))
 
 
 def test_a_hop_whose_held_reply_is_refused_too_keeps_a_reason(ask):

@@ -35,7 +35,9 @@ def compile_program(
     ] = None,
     folds: Annotated[int, typer.Option(min=2, help="Parts, each scored by a program compiled on the others.")] = 5,
     seed: Annotated[int, typer.Option(min=0, help="Of folds and optimiser.")] = 42,
-    freeze: Annotated[bool, typer.Option("--freeze", help="Write the program even if no gain is shown.")] = False,
+    freeze: Annotated[
+        bool, typer.Option("--freeze", help="Write a program even where no gain is shown: the one that scored better.")
+    ] = False,
     demos: Annotated[int, typer.Option(min=0, help="Demos of one predictor at most.")] = 3,
     bootstrapped: Annotated[int, typer.Option(min=0, help="Of these, from questions just answered right.")] = 2,
     candidates: Annotated[int, typer.Option(min=1, help="Demo sets, instructions or programs to try.")] = 4,
@@ -43,6 +45,10 @@ def compile_program(
     metric_calls: Annotated[int, typer.Option(min=1, help="gepa: questions that it may ask in all.")] = 100,
     reflection_url: Annotated[
         str | None, typer.Option(help="gepa: server of the model that writes instructions; default: that of PROGRAM.")
+    ] = None,
+    predictor: Annotated[
+        list[str] | None,
+        typer.Option(help="Change only this one, such as answer_hop; may be given again. Default: all in use."),
     ] = None,
     preset: Preset = None,
     settings_file: SettingsFile = None,
@@ -76,7 +82,7 @@ def compile_program(
     work = work or Path("runs") / f"compile-{out.stem}"
     with session(program, settings) as opened, live_progress() as progress:
         reflecting = connect(settings.replace(lm_url=reflection_url, lm_model="")) if reflection_url else None
-        plan = compiling.Plan(found, budget, folds, seed, file, reflecting)
+        plan = compiling.Plan(found, budget, folds, seed, file, tuple(predictor or ()), reflecting)
         report = compiling.cross_validate(opened, questions, plan, work, progress=progress)
         typer.echo(table(report))
         if report.better or freeze:
@@ -84,9 +90,9 @@ def compile_program(
                 opened, questions, plan, work, out, report,
                 reason="better" if report.better else "asked", tests=tests, progress=progress,
             )  # fmt: skip
-            typer.echo(f"frozen: {out}")
+            typer.echo(f"frozen: {out}, {report.winner}")
         else:
-            typer.echo("nothing frozen; --freeze writes the program all the same", err=True)
+            typer.echo("nothing frozen; --freeze writes the one that scored better all the same", err=True)
     typer.echo(DISCLAIMER)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 if TYPE_CHECKING:
     from medhop_dspy.evaluation.statistics import Comparison, Interval
@@ -39,6 +39,11 @@ class Report:
     def better(self) -> bool:
         """Whether the gain is outside what chance does: its interval above 0, and p below 0.05."""
         return self.comparison.difference.low > 0 and self.comparison.p < SIGNIFICANT
+
+    @property
+    def winner(self) -> Literal["compiled", "uncompiled"]:
+        """The one that scored better; the uncompiled program of equals."""
+        return "compiled" if self.after.mean > self.before.mean else "uncompiled"
 
 
 def table(report: Report) -> str:

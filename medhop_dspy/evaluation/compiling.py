@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import dspy
 
 from medhop_dspy import saving
+from medhop_dspy.errors import InputError
 from medhop_dspy.evaluation.candidates import Scores, digest_of, recorded_run
 from medhop_dspy.evaluation.compile_report import Report, few
 from medhop_dspy.evaluation.demonstrations import check_demos, tidy_demos
@@ -50,6 +51,7 @@ class Plan:
         folds: Parts of the questions; each is scored by a program compiled on the others.
         seed: Of folds and optimiser.
         data: The file that the questions are from; a work folder takes those of one file only.
+        predictors: Those to change, by their names in the program; empty: all that the questions reach.
         reflection_lm: Model that writes instructions for gepa; None: the one that answers.
     """
 
@@ -58,6 +60,7 @@ class Plan:
     folds: int = 5
     seed: int = 42
     data: DataFile | None = None
+    predictors: tuple[str, ...] = ()
     reflection_lm: dspy.BaseLM | None = None
 
 
@@ -75,7 +78,8 @@ def cross_validate(
     ``work/candidates`` and answers in ``work/runs``.
 
     Raises:
-        InputError: no question or one twice, too few for the folds or the optimiser, or a package is missing.
+        InputError: no question or one twice, too few for the folds or the optimiser, an unknown predictor, or a
+            package is missing.
         ProgramError: a folder in ``work`` is of another program, settings, index, model or question file, or a
             candidate there cannot be read or written.
         ServerUnavailableError: the server is down; what was done is kept.
@@ -97,7 +101,9 @@ def freeze(
     tests: Mapping[DataFile, Sequence[GoldQuestion]] | None = None,
     progress: Callable[[Progress], None] = lambda state: None,
 ) -> None:
-    """Compile on all questions, and write the program to ``out`` with what is known about it.
+    """Write the better of the two by ``report`` to ``out`` with what is known about it.
+
+    That is the program compiled on all questions, or the uncompiled one where compiling did not raise the score.
 
     Args:
         program: The uncompiled program.
@@ -119,8 +125,13 @@ def freeze(
         check_apart(questions, test)
     saving.prepare(out)
     with _Compiler(program, choose(questions), plan, work, progress) as compiler:
-        final = compiler.candidate(compiler.questions)
-        facts = {**compiler.facts(report), "frozen_because": reason, "tests": [asdict(file) for file in tests or {}]}
+        final = compiler.candidate(compiler.questions) if report.winner == "compiled" else program
+        facts = {
+            **compiler.facts(report),
+            "frozen": report.winner,
+            "frozen_because": reason,
+            "tests": [asdict(file) for file in tests or {}],
+        }
         document = {"state": final.dump_state(), "medhop": {"compiling": facts}}
         for test in (tests or {}).values():
             check_demos(document, test)
@@ -139,6 +150,10 @@ class _Compiler:
         progress: Callable[[Progress], None],
     ) -> None:
         plan.optimiser.check(len(questions))
+        unknown = sorted(set(plan.predictors) - {name for name, _ in program.named_predictors()})
+        if unknown:
+            known = ", ".join(name for name, _ in program.named_predictors())
+            raise InputError(f"{program.name} has no predictor {', '.join(unknown)}", hint=f"It has {known}.")
         self.questions = list(questions)
         self.folds = make_folds(self.questions, plan.folds, plan.seed)
         for fold in self.folds:
@@ -193,6 +208,7 @@ class _Compiler:
             "meaning": plan.optimiser.meaning,
             "budget": asdict(plan.budget),
             "seed": plan.seed,
+            "predictors": list(plan.predictors),
             "data": asdict(plan.data) if plan.data else None,
             "train": [each.id for each in self.questions],
             "folds": [[each.id for each in fold] for fold in self.folds],
@@ -221,7 +237,7 @@ class _Compiler:
         reflecting = plan.reflection_lm.model if plan.reflection_lm else ""
         about = saving.manifest(self._program)
         parts = {
-            "made by": [plan.optimiser.name, asdict(plan.budget), plan.seed, reflecting],
+            "made by": [plan.optimiser.name, asdict(plan.budget), plan.seed, plan.predictors, reflecting],
             "from": [digest_of(self._program), self._program.settings.digest(), asdict(replace(self._served, slots=0))],
             "with": [about["index_digest"], about["versions"]],
             "questions": [asdict(each) for each in train],
@@ -245,6 +261,7 @@ class _Compiler:
             seed=plan.seed,
             ask=self._scores.result,
             compare=self._right,
+            only=plan.predictors,
             reflection_lm=sampling(plan.reflection_lm) if plan.reflection_lm else None,
         )
         _log.info("%s: compiling on %d questions", plan.optimiser.name, len(train))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from medhop_dspy.adapter import EVIDENCE
 from medhop_dspy.answers import AnswerType, grounded, normalise
 from medhop_dspy.errors import ProgramError
-from medhop_dspy.evaluation.predictor_metrics import RecordedRun, bridges, judge_call, shows_article
+from medhop_dspy.evaluation.predictor_metrics import RecordedRun, bridges, judge_call, misled, shows_article
 from medhop_dspy.evaluation.records import GoldQuestion
 
 if TYPE_CHECKING:
@@ -96,6 +96,8 @@ def check_demos(document: Mapping[str, Any], test: Sequence[Question]) -> None:
 def _right_outputs(run: RecordedRun, index: int) -> _Outputs | None:
     """What call ``index`` should have said, or None where that is not known."""
     call = run.calls[index]
+    if misled(run, index):
+        return None
     labeller = _LABELS.get(call.predictor)
     label = labeller(run, index) if labeller else None
     return label or (call.outputs if judge_call(run, index).right else None)
@@ -126,21 +128,13 @@ def _hop(run: RecordedRun, index: int) -> _Outputs | None:
 def _draft(run: RecordedRun, index: int) -> _Outputs | None:
     """A gold answer in place of a wrong draft, where the draft asked for its type and its evidence holds it."""
     call, question = run.calls[index], run.question
-    if judge_call(run, index).right or call.inputs["answer_type"] != question.answer_type or _astray(run, index):
+    if judge_call(run, index).right or call.inputs["answer_type"] != question.answer_type:
         return None
     if question.answer_type is AnswerType.YES_NO:
         shown = bool(question.supporting_titles) and shows_article(call, question.supporting_titles[-1])
         return {"answer": question.answer} if shown else None
     held = [gold for gold in question.golds if grounded(gold, call.inputs[EVIDENCE], question.answer_type)]
     return {"answer": held[0]} if held else None
-
-
-def _astray(run: RecordedRun, index: int) -> bool:
-    """Whether a hop before call ``index`` found something wrong, which the draft then was told as known."""
-    return any(
-        call.predictor == "answer_hop" and judge_call(run, place).right is False
-        for place, call in enumerate(run.calls[:index])
-    )
 
 
 def _opposite(field: str) -> Callable[[RecordedRun, int], _Outputs | None]:

@@ -29,7 +29,8 @@ def labelled(task: Task) -> Program:
     program = deepcopy(task.program)
     examples = predictor_examples(task.runs)
     for name, predictor in program.named_predictors():
-        predictor.demos = examples.get(name, [])[: task.budget.demos]
+        if name in task.names:
+            predictor.demos = examples.get(name, [])[: task.budget.demos]
     return program
 
 

@@ -73,6 +73,19 @@ def judge_call(run: RecordedRun, index: int) -> Judgement:
     return METRICS.get(run.calls[index].predictor, _final_answer)(run, index)
 
 
+def misled(run: RecordedRun, index: int) -> bool:
+    """Whether call ``index`` is a hop or draft after a hop that was wrong by the last reply about it.
+
+    What it asks, or is told as known, is then about something else, so that it is no example of anything.
+    """
+    call = run.calls[index]
+    if call.predictor not in {"answer_hop", "draft"}:
+        return False
+    replies = {c.inputs["question"]: i for i, c in enumerate(run.calls[:index]) if c.predictor == "answer_hop"}
+    replies.pop(call.inputs["question"], None)
+    return any(judge_call(run, place).right is False for place in replies.values())
+
+
 def bridges(question: GoldQuestion) -> list[str]:
     """Titles of the articles that lead to the answer, hop by hop, as far as the question does not name them.
 

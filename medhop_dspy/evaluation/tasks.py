@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ import dspy
 from medhop_dspy.errors import InputError, ServerUnavailableError
 from medhop_dspy.evaluation.candidates import Focus
 from medhop_dspy.evaluation.metrics import answer_metric
-from medhop_dspy.evaluation.predictor_metrics import RecordedRun, calls_of, judge_call
+from medhop_dspy.evaluation.predictor_metrics import RecordedRun, calls_of, judge_call, misled
 
 if TYPE_CHECKING:
     from medhop_dspy.evaluation.outcomes import Result
@@ -61,6 +61,7 @@ class Task:
         seed: Of every random choice.
         ask: Result of a program for a question, remembered.
         compare: Results of several programs for the same questions, remembered.
+        only: Predictors to change; empty: all that the questions reach.
         reflection_lm: Model that writes instructions; None: the one that answers.
         outage: The error that ended the server, once it has.
     """
@@ -73,14 +74,16 @@ class Task:
     seed: int
     ask: Callable[[Program, GoldQuestion], Result]
     compare: Callable[[Sequence[Program], Sequence[GoldQuestion]], list[int]]
+    only: Collection[str] = ()
     reflection_lm: dspy.BaseLM | None = None
     outage: ServerUnavailableError | None = field(default=None, init=False)
 
     @property
     def names(self) -> list[str]:
-        """The predictors that the questions reach, in the order of the program."""
+        """The predictors to change, in the order of the program."""
         used = {call.predictor for run in self.runs for call in run.calls}
-        return [name for name, _ in self.program.named_predictors() if name in used]
+        wanted = used.intersection(self.only or used)
+        return [name for name, _ in self.program.named_predictors() if name in wanted]
 
     def view(self, *, remembered: bool = False) -> Focus:
         """A copy of the program for an optimiser; ``remembered`` answers come without a trace."""
@@ -116,7 +119,7 @@ def bootstrap_metric(task: Task) -> Callable[..., bool]:
     """Exact match, right or wrong and nothing between.
 
     While bootstrapping, DSPy makes a demo of every call in the trace of a right answer. Those that were wrong by
-    themselves are taken out of the trace first.
+    themselves, or misled by a wrong hop, are taken out of the trace first.
     """
     golds = {each.id: each for each in (*task.train, *task.validation)}
 
@@ -124,7 +127,11 @@ def bootstrap_metric(task: Task) -> Callable[..., bool]:
         right = answer_metric(example, prediction)
         if right and trace:
             run = RecordedRun(golds[example.qidx], prediction.answer, calls_of(task.program, trace))
-            trace[:] = [step for index, step in enumerate(trace) if judge_call(run, index).right is not False]
+            trace[:] = [
+                step
+                for index, step in enumerate(trace)
+                if judge_call(run, index).right is not False and not misled(run, index)
+            ]
         return right
 
     return metric

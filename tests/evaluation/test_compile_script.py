@@ -78,9 +78,10 @@ def test_it_freezes_only_what_is_better_or_asked_for(world, data, make_remote, t
 
     asked = remote.requests
     done = compiled(*command, "--freeze", home=tmp_path)
-    assert done.returncode == 0 and f"frozen: {out}" in done.stdout, done.stderr
+    assert done.returncode == 0 and f"frozen: {out}, uncompiled" in done.stdout, done.stderr
     assert remote.requests == asked, "all answers stood in the work folder"
     made = saving.read(out)["medhop"]["compiling"]
     assert (made["frozen_because"], made["better"], made["model"]["name"]) == ("asked", False, MODEL)
+    assert made["frozen"] == "uncompiled" and saving.read(out)["state"]["draft"]["demos"] == []
     assert [test["name"] for test in made["tests"]] == ["test.jsonl"]
     assert made["data"]["name"] == "dev.jsonl" and len(made["data"]["sha256"]) == 64

@@ -157,6 +157,7 @@ def test_the_manifest_says_how_and_on_what(tmp_path, scripted):
     assert sorted(made["train"]) == sorted(each for fold in made["folds"] for each in fold)
     assert (made["before"]["mean"], made["after"]["mean"]) == (report.before.mean, report.after.mean)
     assert (made["better"], made["frozen_because"], made["model"]["name"]) == (True, "better", "scripted/model")
+    assert (made["frozen"], made["predictors"]) == ("compiled", [])
     assert made["note"] == "12 questions are few: each weighs 8.3 points."
     assert {"versions", "created", "index_digest"} <= about.keys()
 
@@ -192,6 +193,16 @@ def test_where_it_cannot_be_written_nothing_is_compiled(tmp_path, scripted):
                 program(), QUESTIONS, plan("labeled"), tmp_path / "work", tmp_path / name, report, reason="asked"
             )  # fmt: skip
     assert len(list((tmp_path / "work" / "candidates").iterdir())) == candidates
+
+
+def test_only_the_predictors_that_are_named_are_changed(tmp_path, scripted):
+    """The draft alone is ever asked, so that without it nothing can change."""
+    others = replace(plan("labeled"), predictors=("choose",))
+    assert cross_validate(program(), QUESTIONS, others, tmp_path / "others").comparison.gained == 0
+    alone = replace(plan("labeled"), predictors=("draft",))
+    assert cross_validate(program(), QUESTIONS, alone, tmp_path / "alone").comparison.gained == 6
+    with pytest.raises(InputError, match="has no predictor drafts"):
+        cross_validate(program(), QUESTIONS, replace(plan("labeled"), predictors=("drafts",)), tmp_path / "none")
 
 
 def test_the_last_build_tells_its_progress(tmp_path, scripted):

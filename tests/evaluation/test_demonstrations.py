@@ -4,6 +4,7 @@ import dspy
 import pytest
 
 from medhop_dspy import saving
+from medhop_dspy.answers import AnswerType
 from medhop_dspy.errors import ProgramError
 from medhop_dspy.evaluation.demonstrations import check_demos, predictor_examples, tidy_demos
 from medhop_dspy.evaluation.predictor_metrics import PredictorCall, RecordedRun
@@ -27,6 +28,31 @@ def test_examples_alternate_between_verdicts_shortest_first_and_wrong_verdicts_a
 
 def test_the_same_example_comes_once():
     assert len(predictor_examples([judged(1, "FBN1", "yes")] * 3)["judge_grounding"]) == 1
+
+
+def hop(question, answer):
+    inputs = {"question": question, "answer_type": "chemical", "evidence": ["Praziquantel: calcium", "Vigabatrin: x"]}
+    return PredictorCall("answer_hop", inputs, {"answer": answer})
+
+
+@pytest.mark.parametrize(
+    ("replies", "kept"),
+    [
+        (["Praziquantel"], ["answer_hop", "draft"]),
+        (["Vigabatrin"], ["answer_hop"]),  # with the label in place of the wrong reply
+        (["Vigabatrin", "Praziquantel"], ["answer_hop", "draft"]),  # asked once more, held to the evidence
+    ],
+)
+def test_what_was_asked_after_a_wrong_hop_is_no_example(replies, kept):
+    gold = GoldQuestion(
+        "1", "Which ion does the drug for bilharzia let in?", "calcium", answer_type=AnswerType.CHEMICAL,
+        supporting_titles=("Praziquantel",),
+    )  # fmt: skip
+    calls = [hop("Which drug treats bilharzia?", answer) for answer in replies]
+    inputs = {**FIELDS, "question": f"Which ion does {replies[-1]} let in?", "evidence": calls[0].inputs["evidence"]}
+    del inputs["answer"]
+    calls.append(PredictorCall("draft", inputs, {"answer": "calcium"}))
+    assert list(predictor_examples([RecordedRun(gold, "calcium", tuple(calls))])) == kept
 
 
 def test_a_demo_keeps_the_fields_of_its_predictor_and_no_evidence():

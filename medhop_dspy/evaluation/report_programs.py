@@ -25,7 +25,7 @@ def by_data(runs: Sequence[AnyRun]) -> list[Section]:
 
 def _programs(runs: Sequence[AnyRun]) -> Section:
     first = runs[0]
-    found = "no choice" if isinstance(first, ChoiceRun) else f"recall@{', '.join(map(str, first.summary.recall))}"
+    found = "no choice" if isinstance(first, ChoiceRun) else "gold in the evidence"
     header = (
         *("run", "program", "retriever", "model", "n", first.measure, found, "failed", "LM calls", "tokens", "seconds"),
         *(f"against {BASELINE}: n", "difference", "gained", "lost", "p", "same answers", "note"),
@@ -53,7 +53,7 @@ def _row(run: AnyRun, baseline: AnyRun | None) -> tuple[str, ...]:
         *(run.name, run.program, run.retriever, run.model),
         str(n) + f", {summary.pending} to ask" * bool(summary.pending),
         f"{summary.share_right} ({summary.correct})",
-        str(run.summary.no_choice) if isinstance(run, ChoiceRun) else ", ".join(map(str, run.summary.recall.values())),
+        str(run.summary.no_choice) if isinstance(run, ChoiceRun) else str(run.summary.gold_in_evidence),
         str(summary.failed),
         f"{effort.lm_calls / n:.1f}",
         f"{(effort.prompt_tokens + effort.completion_tokens) / n:,.0f}",

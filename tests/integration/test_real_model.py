@@ -13,9 +13,11 @@ from pathlib import Path
 import dspy
 import pytest
 
-from medhop_dspy import EvidenceFirstAdapter, connect, session
+from medhop_dspy import EvidenceFirstAdapter, connect, load, saving, session
 from medhop_dspy import signatures as prompts
 from medhop_dspy.errors import ServerUnavailableError
+from medhop_dspy.evaluation.datasets import read_gold
+from medhop_dspy.evaluation.demonstrations import check_demos
 from medhop_dspy.lm import artefacts, llamacpp
 from medhop_dspy.lm.engine import record_calls
 from medhop_dspy.pipelines.program import as_record
@@ -229,3 +231,10 @@ def test_a_reader_that_leaves_is_no_failure(served):
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, env=env, check=False, timeout=300)
     assert done.returncode == 0, done.stderr
     assert len(done.stdout.splitlines()) == 1
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "compiled").glob("*.json")), ids=lambda path: path.stem)
+def test_the_compiled_programs_fit_this_version_and_the_bundled_index(path, real):
+    document = saving.read(path)
+    check_demos(document, read_gold(ROOT / "data" / "test.jsonl"))
+    load(path, saving.saved_settings(document, home=real.home, index=real.index))

@@ -81,7 +81,13 @@ def parse_reply(signature: type[dspy.Signature], reply: str) -> dict[str, Any]:
     Raises:
         ValueError: the reply is empty or not of the form.
     """
-    reply = reply.strip()
+    try:
+        return _parsed(signature, reply.strip())
+    except RecursionError as error:
+        raise ValueError("the reply is nested too deeply") from error
+
+
+def _parsed(signature: type[dspy.Signature], reply: str) -> dict[str, Any]:
     fence = _FENCE.match(reply)
     text = fence.group(1).strip() if fence else reply
     names = list(signature.output_fields)

@@ -8,9 +8,11 @@ key.
 from __future__ import annotations
 
 import datetime
+import errno
 import importlib.metadata
 import json
 import logging
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -57,12 +59,16 @@ def prepare(path: Path | str) -> None:
     """Make the folder of a program that is to be saved to ``path``, so that hours of compiling are not lost to a typo.
 
     Raises:
-        ProgramError: the suffix is not ``.json``, or the folder cannot be made.
+        ProgramError: the suffix is not ``.json``, it is a folder, or its folder cannot be made or written.
         DiskFullError: no space is left.
     """
     path = _json_path(path)
     with _writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, "it is a folder")
+        if not os.access(path.parent, os.W_OK):
+            raise PermissionError(errno.EACCES, "its folder cannot be written")
 
 
 def manifest(program: Program) -> dict[str, Any]:
@@ -91,7 +97,7 @@ def read(path: Path | str) -> dict[str, Any]:
         document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ProgramError(f"cannot read program {path}: {error.strerror}") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ProgramError(f"program {path} is not JSON: {error}") from error
     about: Any = document.get("medhop") if isinstance(document, dict) else None
     if isinstance(about, dict) and about.get("format", FORMAT) != FORMAT:
@@ -145,13 +151,37 @@ def restore(program: Program, document: dict[str, Any]) -> None:
 
 def _is_whole(about: dict[str, Any], state: Any) -> bool:  # noqa: ANN401
     """Whether manifest and state are of the form that the rest of this module relies on."""
-    tables: tuple[Any, ...] = (state, about.get("predictors"))
+    dicts = (
+        about.get("settings"),
+        about.get("versions", {}),
+        about.get("compiling", {}),
+        about.get("predictors"),
+        state,
+    )
     return (
         about.get("format") == FORMAT
         and isinstance(about.get("program"), str)
         and isinstance(about.get("index_digest"), str | None)
-        and all(isinstance(each, dict) for each in (about.get("settings"), about.get("versions", {}), *tables))
-        and all(isinstance(entry, dict) for table in tables for entry in table.values())
+        and all(isinstance(each, dict) for each in dicts)
+        and isinstance(about["settings"].get("preset"), str | None)
+        and all(isinstance(fields, dict) for fields in about["predictors"].values())
+        and all(isinstance(predictor, dict) and _is_predictor(predictor) for predictor in state.values())
+    )
+
+
+def _is_predictor(state: dict[str, Any]) -> bool:
+    """Whether DSPy can load it: it reads the fields by their places, so that a wrong one would pass unseen."""
+    demos, signature = state.get("demos"), state.get("signature")
+    return (
+        isinstance(demos, list)
+        and all(isinstance(demo, dict) for demo in demos)
+        and isinstance(signature, dict)
+        and isinstance(signature.get("instructions"), str)
+        and isinstance(signature.get("fields"), list)
+        and all(
+            isinstance(each, dict) and all(isinstance(each.get(part), str) for part in ("prefix", "description"))
+            for each in signature["fields"]
+        )
     )
 
 
@@ -199,6 +229,9 @@ def _predictor_problems(saved: dict[str, Any], state: dict[str, Any], here: dict
     for name in here.keys() & saved.keys():
         for side in ("inputs", "outputs"):
             problems += _differences(f"{name}.{side}", saved[name].get(side), here[name][side])
+        if name in state:
+            wanted = sum(map(len, here[name].values()))
+            problems += _differences(f"{name}, number of fields", len(state[name]["signature"]["fields"]), wanted)
     return sorted(problems)
 
 

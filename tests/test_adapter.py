@@ -305,6 +305,7 @@ def test_a_think_tag_inside_a_value_is_text():
         ('{"answer": "15"}', "lacks reasoning"),
         ('{"thoughts": {}}', "none of reasoning, answer"),
         ('{"reasoning": "r", "answer": "1', "not valid JSON"),
+        ('{"reasoning": ' + "[" * 200_000, "nested too deeply"),
         ('{"reasoning": "r", "answer": {"x": 1}}', "not a text"),
     ],
 )

@@ -120,6 +120,7 @@ CHANGES = {
     "extra predictor": (lambda d: d["state"].update(hop9=d["state"]["draft"]), "unknown here: hop9"),
     "renamed predictor": (lambda d: rename(d, "draft", "final"), "missing in the file: draft.*unknown here: final"),
     "other fields": (lambda d: d["medhop"]["predictors"]["draft"]["inputs"].pop("rule"), "draft.inputs"),
+    "other number of fields": (lambda d: d["state"]["draft"]["signature"]["fields"].pop(), "draft, number of fields"),
     "other type": (lambda d: d["medhop"]["predictors"]["draft"]["outputs"].update(answer="int"), "draft.outputs"),
     "other program": (
         lambda d: d["medhop"].update(program="single_pass"),
@@ -149,6 +150,7 @@ def test_a_mismatch_is_named_and_nothing_is_changed(saved, change, message):
         ("p.pkl", b"x", "ends in .json, not '.pkl'"),
         ("p.json", None, "cannot read program"),
         ("p.json", b"{", "not JSON"),
+        ("p.json", b"[" * 200_000, "not JSON"),
         ("p.json", b"[]", "not a saved medhop program"),
         ("p.json", b'{"draft": {}, "metadata": {}}', "not a saved medhop program"),
         ("p.json", b'{"medhop": {"format": 1}, "state": {}}', "not a saved medhop program"),
@@ -185,6 +187,14 @@ def test_files_that_are_no_saved_program(tmp_path, name, content, message):
         lambda d: d["state"].update(draft="Say it."),
         lambda d: d["state"].update(draft=None),
         lambda d: d.pop("state"),
+        lambda d: d["medhop"]["settings"].update(preset=["local"]),
+        lambda d: d["medhop"].update(compiling="labeled"),
+        lambda d: d["state"]["draft"].update(demos=5),
+        lambda d: d["state"]["draft"].update(demos=["x"]),
+        lambda d: d["state"]["draft"].pop("signature"),
+        lambda d: d["state"]["draft"].update(signature=5),
+        lambda d: d["state"]["draft"]["signature"].update(instructions=5),
+        lambda d: d["state"]["draft"]["signature"]["fields"][0].update(prefix=5),
     ],
 )
 def test_a_manifest_of_another_form_is_no_saved_program(saved, change):
@@ -193,6 +203,12 @@ def test_a_manifest_of_another_form_is_no_saved_program(saved, change):
         program().load(saved)
     with pytest.raises(ProgramError, match="is not a saved medhop program"):
         load(saved)
+
+
+def test_a_place_that_cannot_be_written_is_refused_before_the_work(tmp_path):
+    (tmp_path / "p.json").mkdir()
+    with pytest.raises(ProgramError, match="it is a folder"):
+        saving.prepare(tmp_path / "p.json")
 
 
 def test_only_json_is_written(tmp_path):

@@ -126,10 +126,12 @@ def _hop(run: RecordedRun, index: int) -> _Outputs | None:
 
 
 def _draft(run: RecordedRun, index: int) -> _Outputs | None:
-    """A gold answer in place of a wrong draft, where the draft asked for its type and its evidence holds it."""
+    """A gold answer in place of a wrong draft, where the draft asked for its type and what evidence it had holds it."""
     call, question = run.calls[index], run.question
     if judge_call(run, index).right or call.inputs["answer_type"] != question.answer_type:
         return None
+    if EVIDENCE not in call.inputs:
+        return {"answer": question.answer}
     if question.answer_type is AnswerType.YES_NO:
         shown = bool(question.supporting_titles) and shows_article(call, question.supporting_titles[-1])
         return {"answer": question.answer} if shown else None

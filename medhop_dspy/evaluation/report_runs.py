@@ -103,7 +103,7 @@ def _read_run(folder: Path, name: str) -> AnyRun:
     try:
         manifest = json.loads(text)
         facts = _facts(manifest)
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise InputError(
             f"{folder / MANIFEST} is no manifest of a run: {error!r}", hint="Name the folder of a run."
         ) from error

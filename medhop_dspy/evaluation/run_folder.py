@@ -194,7 +194,7 @@ def _manifest(folder: Path, about: Mapping[str, Any]) -> Mapping[str, Any]:
         saved: dict[str, Any] = json.loads(text)
         problems = _differences(saved, about)
         versions = {n: v for n, v in saved["versions"].items() if about["versions"].get(n, v) != v}
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise InputError(f"{path} is no manifest of a run: {error!r}", hint="Choose another folder.") from error
     if problems:
         raise ProgramError(

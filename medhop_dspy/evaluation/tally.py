@@ -185,7 +185,7 @@ def last_summary(folder: Path) -> tuple[int, float]:
     try:
         saved = json.loads((folder / SUMMARY).read_bytes())
         return int(saved["n"]) + int(saved["pending"]), float(saved["effort"]["wall_seconds"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return 0, 0.0
 
 

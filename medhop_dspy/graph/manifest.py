@@ -112,7 +112,7 @@ class GraphManifest:
         try:
             state = json.loads(text)
             found = state["format"]
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise GraphError(f"the manifest of the graph {place} is damaged: {error}", hint=BUILD) from error
         if not state.keys() >= _OWN:
             raise GraphError(f"the manifest in {place} is not that of a graph", hint="Give the folder of a graph.")
@@ -163,7 +163,7 @@ def has_manifest(folder: Path) -> bool:
     """
     try:
         state = json.loads((folder / "manifest.json").read_bytes())
-    except (FileNotFoundError, ValueError):
+    except (FileNotFoundError, ValueError, RecursionError):
         return False
     return isinstance(state, dict) and state.keys() >= _OWN
 

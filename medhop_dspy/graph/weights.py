@@ -155,6 +155,7 @@ def _read(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         TypeError,
         AttributeError,
         EOFError,
+        RecursionError,
     ) as error:
         raise ArtefactError(f"the weights in {folder} cannot be read: {_line(error)}", hint=_TRAIN) from error
 

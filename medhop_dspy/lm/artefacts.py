@@ -173,7 +173,7 @@ def _status(artefact: Artefact, home: Path) -> Status:
 def _notes(artefact: Artefact, home: Path) -> dict[str, list[object]]:
     try:
         notes = json.loads((artefact.folder(home) / _STAMP).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return notes if isinstance(notes, dict) else {}
 

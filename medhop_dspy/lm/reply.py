@@ -118,7 +118,7 @@ def _object_or_refuse(thinking: str) -> str:
     text = without_thinking(thinking).strip()
     try:
         whole = isinstance(json.loads(text), dict)
-    except ValueError:
+    except (ValueError, RecursionError):
         whole = False
     if not whole:
         raise BadReplyError(f"no final content, only thinking: {thinking[:80]!r}", hint="Raise max_tokens.")

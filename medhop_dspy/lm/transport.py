@@ -39,7 +39,7 @@ def openai_error_body(body: bytes) -> bytes:
     """
     try:
         data = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return body
     if not isinstance(data, dict) or data.get("error"):
         return body

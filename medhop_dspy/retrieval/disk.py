@@ -61,9 +61,14 @@ def is_nearly_full(folder: Path) -> bool:
 def write_atomically(file: Path, write: Callable[[IO[bytes]], object]) -> None:
     """Replace ``file`` with what ``write`` writes; a crash leaves the old file or the new one.
 
+    A link is followed. Whatever else is no file, such as a folder or a device, is refused.
+
     Raises:
         OSError: if that fails; the old file is untouched then.
     """
+    file = file.resolve()
+    if file.exists() and not file.is_file():
+        raise OSError(errno.EINVAL, "not a regular file", str(file))
     temporary = file.with_name(f".{file.name}.{os.getpid()}")
     try:
         with temporary.open("wb") as stream:

@@ -76,7 +76,7 @@ def holder(file: Path) -> int | None:
     """Process id of the last one that held the lock, if it was noted."""
     try:
         return int(json.loads(_pid_file(file).read_bytes())["pid"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
 
 

@@ -127,7 +127,7 @@ class Manifest:
         try:
             state = json.loads(text)
             found = state["format"]
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise StoreError(f"the manifest of {location} is damaged: {error}", hint=_REBUILD) from error
         if found != FORMAT:
             raise StoreError(f"{location} has index format {found!r}, wanted {FORMAT}", hint=_REBUILD)

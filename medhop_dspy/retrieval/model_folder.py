@@ -126,7 +126,7 @@ def _present(folder: Path, names: tuple[str, ...], hint: str) -> Path:
 def _read_json(file: Path, folder: Path, hint: str) -> Any:  # noqa: ANN401
     try:
         return json.loads(file.read_bytes())
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ArtefactError(f"file {file.name} in model folder {folder} is not JSON: {error}", hint=hint) from error
 
 
@@ -148,7 +148,7 @@ def _check_length(file: Path, hint: str) -> None:
     try:
         tensors = json.loads(header)
         wanted = 8 + header_size + max(t["data_offsets"][1] for n, t in tensors.items() if n != "__metadata__")
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         wanted = -1
     if size != wanted:
         seen = f"{size:,} bytes, wanted {wanted:,}" if wanted > 0 else f"{size:,} bytes without a readable header"

@@ -112,7 +112,7 @@ class SnapshotCache:
             vectors = np.load(self._vectors, mmap_mode="r", allow_pickle=False)
             with self._passages.open(encoding="utf-8", newline="\n") as lines:
                 passages = [Passage(*json.loads(line)) for line in lines]
-        except (OSError, EOFError, ValueError, TypeError) as error:
+        except (OSError, EOFError, ValueError, TypeError, RecursionError) as error:
             _log.debug("no cached vectors: %s", error)
             return None
         if not len(passages) == len(vectors) == count or vectors.dtype != np.float32:

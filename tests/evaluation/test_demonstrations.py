@@ -55,6 +55,13 @@ def test_what_was_asked_after_a_wrong_hop_is_no_example(replies, kept):
     assert list(predictor_examples([RecordedRun(gold, "calcium", tuple(calls))])) == kept
 
 
+def test_a_draft_without_evidence_learns_the_gold_answer():
+    inputs = {name: value for name, value in FIELDS.items() if name != "answer"} | {"answer_type": "gene"}
+    gold = GoldQuestion("1", "Q?", "FBN2", answer_type=AnswerType.GENE)
+    run = RecordedRun(gold, "FBN1", (PredictorCall("draft", inputs, {"answer": "FBN1"}),))
+    assert [each.answer for each in predictor_examples([run])["draft"]] == ["FBN2"]
+
+
 def test_a_demo_keeps_the_fields_of_its_predictor_and_no_evidence():
     made = program()
     made.draft.demos = [

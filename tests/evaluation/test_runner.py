@@ -528,6 +528,7 @@ def test_a_second_run_in_the_same_folder_is_refused_at_once(run, tmp_path):
     [
         ({RESULTS: "{}\n"}, f"has {RESULTS} but no {MANIFEST}"),
         ({MANIFEST: "{"}, "is no manifest of a run"),
+        ({MANIFEST: "[" * 200_000}, "is no manifest of a run"),
         ({MANIFEST: "[]"}, "is no manifest of a run"),
     ],
 )

@@ -81,6 +81,7 @@ def test_the_name_of_the_embedder_does_not_matter(world: tuple[Index, Path]) -> 
     ("damage", "message"),
     [
         (lambda text: text[: len(text) // 2], "manifest of the graph .* is damaged"),
+        (lambda text: "[" * 200_000, "manifest of the graph .* is damaged"),
         (lambda text: text.replace('"format": 2', '"format": 99'), "has format 99, wanted 2"),
         (lambda text: text.replace("index_digest", "digest_of_index"), "is not that of a graph"),
         (lambda text: text.replace('"source": "model"', '"source": "guess"'), "is damaged"),

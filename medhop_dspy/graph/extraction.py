@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 
 MAX_FAILED: Final = 0.2  # share of the passages
 _FIRST: Final = 5  # passages in a row that may fail at the beginning
-_RULES: Final = 3  # raise it where what is kept of a reply changes (triples, names): cached extractions are stale
+_RULES: Final = 4  # raise it where what is kept of a reply changes (triples, names): cached extractions are stale
 
 
 class ModelExtractor:
@@ -98,14 +98,15 @@ class ModelExtractor:
         """
         import dspy
 
-        evidence = [f"{passage.title}: {passage.text}" if passage.title else passage.text]
+        text = f"{passage.title}: {passage.text}" if passage.title else passage.text
         with dspy.context(lm=self._lm, adapter=self._adapter):
-            named = _asked(self.entities, evidence=evidence).entities
-            found = clean(named, [], self.source)
+            named = _asked(self.entities, evidence=[text]).entities
+            found = clean(named, [], self.source, text)
             if not found.entities:
                 return found
             names = [entity.name for entity in found.entities]
-            return clean(named, _asked(self.triples, evidence=evidence, entities=names).triples, self.source)
+            said = _asked(self.triples, evidence=[text], entities=names).triples
+            return clean(named, said, self.source, text)
 
 
 def _asked(predictor: dspy.Predict, **inputs: Any) -> dspy.Prediction:  # noqa: ANN401

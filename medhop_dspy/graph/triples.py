@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
+from medhop_dspy.answers import occurs
 from medhop_dspy.answers.canonical import text
 from medhop_dspy.answers.textnorm import tidy, word_set
 from medhop_dspy.graph.names import key, kind
@@ -36,7 +37,7 @@ _RELATION: Final = ("relation", "predicate", "rel")
 _OBJECT: Final = ("object", "tail", "target")
 
 
-def clean(entities: object, triples: object, source: Source) -> Extraction:
+def clean(entities: object, triples: object, source: Source, passage: str | None = None) -> Extraction:
     """What is usable of a reply; whatever is malformed or empty of meaning is counted, nothing is an error.
 
     Args:
@@ -44,15 +45,17 @@ def clean(entities: object, triples: object, source: Source) -> Extraction:
         triples: A list of lists of exactly three texts, or of objects with ``subject``, ``relation`` or ``predicate``,
             and ``object``.
         source: Who found them.
+        passage: Where the names must occur: a small model names what its prompt gives as an example.
 
     Returns:
         Entities in the order of the reply, those that only triples name behind the others, each key and kind once, with
         the kind of :func:`~medhop_dspy.graph.names.kind` as type, which an entity of unknown type takes over from a
         later mention. Triples in the order of the reply, each once, with the spellings of the entities. Pronouns,
-        words such as "the patient", names without a letter or digit and texts that are not Unicode are rejected, and
-        so are triples of a thing with itself. Repetitions are left out and not counted.
+        words such as "the patient", names without a letter or digit or that do not occur in ``passage``, and texts that
+        are not Unicode are rejected, and so are triples with one of them or of a thing with itself. Repetitions are
+        left out and not counted.
     """
-    found = _Found()
+    found = _Found(passage)
     for item in _items(entities):
         found.add_entity(_fields(item, ("name", "entity"), ("type",)))
     for item in _items(triples):
@@ -78,14 +81,15 @@ def _usable(name: str) -> str:
 class _Found:
     """What a reply has brought so far."""
 
-    def __init__(self) -> None:
+    def __init__(self, passage: str | None) -> None:
+        self._passage = passage
         self.entities: list[Entity] = []
         self.triples: list[Triple] = []
         self.rejected = 0
         self._seen: set[tuple[str, str, str]] = set()
 
     def add_entity(self, fields: tuple[Any, ...]) -> None:
-        name = usable_name(fields[0]) if fields else ""
+        name = self._name(fields[0]) if fields else ""
         if not name:
             self.rejected += 1
             return
@@ -95,7 +99,7 @@ class _Found:
         if len(fields) != 3 or not all(isinstance(field, str) for field in fields):
             self.rejected += 1
             return
-        subject, relation, object_ = usable_name(fields[0]), _relation(fields[1]), usable_name(fields[2])
+        subject, relation, object_ = self._name(fields[0]), _relation(fields[1]), self._name(fields[2])
         if not (subject and relation and object_) or key(subject) == key(object_):
             self.rejected += 1
             return
@@ -104,6 +108,10 @@ class _Found:
         if identity not in self._seen:
             self._seen.add(identity)
             self.triples.append(triple)
+
+    def _name(self, field: object) -> str:
+        name = usable_name(field)
+        return name if self._passage is None or (name and occurs(name, self._passage)) else ""
 
     def _place(self, name: str, type_: str = "") -> str:
         """Keep the entity; its spelling here."""

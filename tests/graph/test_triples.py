@@ -31,6 +31,16 @@ def test_a_triple_may_be_an_object(relation):
     assert not found.rejected
 
 
+def test_what_the_passage_does_not_name_is_rejected():
+    """A small model copies its prompt's example, whatever the passage is about."""
+    entities = [{"name": "TNF-alpha", "type": "gene"}, {"name": "ATP7B", "type": "gene"}]
+    reply = [["TNF alpha", "is made by", "macrophages"], ["Wilson disease", "is caused by mutations in", "ATP7B"]]
+    found = clean(entities, reply, "model", "Cytokine: TNF-\u03b1 is made by macrophages.")
+    assert [entity.name for entity in found.entities] == ["TNF-alpha", "macrophages"]
+    assert found.triples == (Triple("TNF-alpha", "is made by", "macrophages"),)
+    assert found.rejected == 2
+
+
 def test_nothing_found_is_a_result():
     assert clean([], [], "model") == Extraction((), (), "model")
     assert clean(None, None, "model") == Extraction((), (), "model")

@@ -37,7 +37,8 @@ def _programs(runs: Sequence[AnyRun]) -> Section:
         (
             f"{first.measure} with its 95 % bootstrap interval. LM calls, tokens (read and written) and seconds are of "
             f"one question, in the mean. Differences from the first run of {BASELINE} with the same model, over the "
-            "questions that both hold, paired; p: exact McNemar test, not corrected for several comparisons.",
+            "questions that both hold, paired; p: exact McNemar test, not corrected for several comparisons. Retriever "
+            f"{NONE}: no passage was read.",
             Table(header, tuple(_row(run, _baseline(run, runs)) for run in runs)),
         ),
     )
@@ -50,7 +51,7 @@ def _baseline(run: AnyRun, runs: Sequence[AnyRun]) -> AnyRun | None:
 def _row(run: AnyRun, baseline: AnyRun | None) -> tuple[str, ...]:
     summary, effort, n = run.summary, run.summary.effort, run.summary.n
     return (
-        *(run.name, run.program, run.retriever, run.model),
+        *(run.name, run.program, run.retriever if any(each.evidence for each in run.results) else NONE, run.model),
         str(n) + f", {summary.pending} to ask" * bool(summary.pending),
         f"{summary.share_right} ({summary.correct})",
         str(run.summary.no_choice) if isinstance(run, ChoiceRun) else str(run.summary.gold_in_evidence),

@@ -192,6 +192,7 @@ def test_programs_over_one_file_stand_in_one_table(run):
     rows = found["Programs: test.jsonl", 0]
     assert rows["base"]["EM"] == f"{bootstrap_ci([False, True, True, True])} (3)"
     assert rows["base"]["gold in the evidence"] == "1.000 of 3"
+    assert rows["base"]["retriever"] == "dense"
     assert (rows["base"]["tokens"], rows["base"]["against single_pass: n"]) == ("0", "-")
     assert (rows["other"]["gained"], rows["other"]["lost"], rows["other"]["p"]) == ("1", "0", "1.000")
 

@@ -78,8 +78,8 @@ def cross_validate(
     ``work/candidates`` and answers in ``work/runs``.
 
     Raises:
-        InputError: no question or one twice, too few for the folds or the optimiser, an unknown predictor, or a
-            package is missing.
+        InputError: no question or one twice, too few for the folds or the optimiser, a predictor is unknown or
+            never reached, or a package is missing.
         ProgramError: a folder in ``work`` is of another program, settings, index, model or question file, or a
             candidate there cannot be read or written.
         ServerUnavailableError: the server is down; what was done is kept.
@@ -264,6 +264,10 @@ class _Compiler:
             only=plan.predictors,
             reflection_lm=sampling(plan.reflection_lm) if plan.reflection_lm else None,
         )
+        if not task.names and plan.predictors:
+            raise InputError(
+                f"no question reaches {', '.join(plan.predictors)}", hint="Name a predictor that these settings use."
+            )
         _log.info("%s: compiling on %d questions", plan.optimiser.name, len(train))
         # The adapter is that of the optimisers' own prompts: a program brings its own. A failed question is a wrong
         # answer to them, however many fail; only the loss of the server ends them (Task.outage).

@@ -27,9 +27,9 @@ _SIMBA_BATCH: Final = 32
 def labelled(task: Task) -> Program:
     """Demos out of gold labels and of calls known to be right, see :func:`predictor_examples`."""
     program = deepcopy(task.program)
-    examples = predictor_examples(task.runs)
+    examples, names = predictor_examples(task.runs), task.names
     for name, predictor in program.named_predictors():
-        if name in task.names:
+        if name in names:
             predictor.demos = examples.get(name, [])[: task.budget.demos]
     return program
 

@@ -70,6 +70,15 @@ def test_instructions_are_found_that_help(name, tmp_path, scripted):
     assert all(each.draft.demos == [] and each.draft.lm is None for each in made)
 
 
+@pytest.mark.skipif(importlib.util.find_spec("optuna") is None, reason="optuna, an extra, is not installed")
+def test_mipro_finds_instructions_or_demos_that_help(tmp_path, scripted):
+    report, made = compiled("mipro", tmp_path, candidates=3)
+    assert (report.before.mean, report.after.mean) == (0.5, 1.0)
+    for each in made:
+        assert each.draft.signature.instructions == REWRITTEN or each.draft.demos
+        assert each.draft.lm is None and all("evidence" not in demo for demo in each.draft.demos)
+
+
 def test_an_instruction_that_gains_nothing_is_not_taken(tmp_path, scripted_lm):
     lm, _ = scripted_lm(lambda request: "FBN1" if "Task: " in prompt_of(request) else reply(request))
     with dspy.context(lm=lm):

@@ -25,7 +25,7 @@ from medhop_dspy.evaluation.statistics import Interval, bootstrap_ci
 from medhop_dspy.evaluation.tally import SUMMARY
 from medhop_dspy.lm.failures import LMUnavailableError
 from medhop_dspy.pipelines.registry import PROGRAMS
-from medhop_dspy.pipelines.single_pass import SinglePass
+from medhop_dspy.pipelines.single_pass import SinglePass, ZeroShot
 from medhop_dspy.settings import Settings
 from medhop_dspy.trace import Passage
 from tests.conftest import prompt_of
@@ -184,6 +184,7 @@ def test_accuracy_stands_beside_the_published_one_of_the_same_set(run):
 
 def test_programs_over_one_file_stand_in_one_table(run):
     folders = [run("base", {"1": "FBN2"}), renamed(run("other"), "medhopper")]
+    folders.append(run("blind", made=ZeroShot(LexicalRetriever(), Settings())))
     elsewhere = run("elsewhere", None, QUESTIONS[1:])
     manifest = json.loads((elsewhere / MANIFEST).read_text())
     (elsewhere / MANIFEST).write_text(json.dumps(manifest | {"data": {"name": "dev.jsonl", "sha256": "0"}}))
@@ -192,7 +193,7 @@ def test_programs_over_one_file_stand_in_one_table(run):
     rows = found["Programs: test.jsonl", 0]
     assert rows["base"]["EM"] == f"{bootstrap_ci([False, True, True, True])} (3)"
     assert rows["base"]["gold in the evidence"] == "1.000 of 3"
-    assert rows["base"]["retriever"] == "dense"
+    assert (rows["base"]["retriever"], rows["blind"]["retriever"]) == ("dense", "-")
     assert (rows["base"]["tokens"], rows["base"]["against single_pass: n"]) == ("0", "-")
     assert (rows["other"]["gained"], rows["other"]["lost"], rows["other"]["p"]) == ("1", "0", "1.000")
 

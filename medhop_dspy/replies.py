@@ -69,10 +69,16 @@ def held_to(phrases: Sequence[str]) -> dict[str, Any]:
     """Request options that hold a one-line reply to exactly one of ``phrases`` and ask how probable its tokens are.
 
     For ``predictor(..., config=held_to(phrases))``. The schema is a JSON string; :mod:`medhop_dspy.lm.engine` makes
-    it a plain line where the server has grammars, since small models read on badly behind a quotation mark.
+    it a plain line where the server has grammars, since small models read on badly behind a quotation mark. The longest
+    phrase fits into ``max_tokens``.
     """
     schema = {"name": PHRASE, "schema": {"type": "string", "enum": list(phrases)}, "strict": True}
-    return {"response_format": {"type": "json_schema", "json_schema": schema}, "logprobs": True}
+    longest = max(len(json.dumps(phrase)) for phrase in phrases)  # characters; a token has one at least
+    return {
+        "response_format": {"type": "json_schema", "json_schema": schema},
+        "logprobs": True,
+        "max_tokens": max(_LINE_TOKENS, longest),
+    }
 
 
 def parse_reply(signature: type[dspy.Signature], reply: str) -> dict[str, Any]:

@@ -180,7 +180,8 @@ class Settings(BaseModel):
         le=3,
         description="Times that a draft is read, from the best 1, 4 and 16 passages, each time held to phrases in "
         "them; the most probable counts. Where none could be an answer, as for yes and no, the last is read freely. "
-        "A hop whose free reply is refused is read again, held. 0: once, in the model's own words, from all passages.",
+        "A hop whose free reply is refused is read again, held. 0: once, in the model's own words, from all passages. "
+        "Above 0, a reply to a question with options is held to their texts in place of their letters, in any program.",
     )
     max_repairs: int = Field(3, ge=0, le=10, description="Repair rounds after the first draft at most.")
     use_repair: bool = Field(True, description="Repair the query after a failed check.")

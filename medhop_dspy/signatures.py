@@ -205,11 +205,12 @@ class DirectAnswer(dspy.Signature):
 class FinalChoice(dspy.Signature):
     """Choose the option that answers the question.
 
-    A call narrows ``choice`` down to the letters of its own question (see :mod:`medhop_dspy.pipelines.conclude`).
+    A call narrows ``choice`` down to the letters, or to the texts, of its own question's options (see
+    :func:`medhop_dspy.pipelines.conclude.choose`).
     """
 
     evidence: list[str] = dspy.InputField()
     question: str = dspy.InputField()
     known: list[str] = dspy.InputField(desc="facts found so far")
-    options: list[str] = dspy.InputField(desc="each behind its letter")
-    choice: str = dspy.OutputField(desc="letter of the right option")
+    options: list[str] = dspy.InputField(desc="each behind its letter, or its text alone")
+    choice: str = dspy.OutputField(desc="the right option")

@@ -12,7 +12,8 @@ from medhop_dspy import answers, signatures
 from medhop_dspy.answers import AnswerType, Strategy
 from medhop_dspy.pipelines.evidence import line
 from medhop_dspy.pipelines.program import Program
-from medhop_dspy.trace import Attempt
+from medhop_dspy.replies import held_to
+from medhop_dspy.trace import Attempt, Failure
 
 if TYPE_CHECKING:
     from medhop_dspy.graph.retriever import GraphRetriever
@@ -84,13 +85,28 @@ class Concluding(Program):
 async def choose(run: Run, predictor: dspy.Predict, known: Sequence[str]) -> str:
     """The letter of one of ``run.options``, or the empty string where the reply names none.
 
-    The reply is held to exactly these letters. Where nothing was searched for, the prompt speaks of no evidence.
+    The reply is held to exactly these letters. With ``readings`` the options are shown without letters and the reply is
+    held to their texts, since small models have a favourite letter. Where nothing was searched for, the prompt speaks
+    of no evidence.
     """
-    signature = predictor.signature.with_updated_fields("choice", type_=Literal[tuple(run.options)])
-    inputs: dict[str, Any] = {"evidence": [line(p) for p in run.shown], "known": list(known)}
-    if not run.shown:
+    signature = predictor.signature
+    inputs: dict[str, Any] = {"question": run.question, "known": list(known)}
+    if run.shown:
+        inputs["evidence"] = [line(p) for p in run.shown]
+    else:
         signature = signature.delete("evidence")
-        del inputs["evidence"]
-    options = [f"{letter}: {text}" for letter, text in run.options.items()]
-    reply = await run.ask("choose", predictor, signature=signature, question=run.question, options=options, **inputs)
+    if run.settings.readings:
+        return await _by_text(run, predictor, signature=signature, **inputs)
+    signature = signature.with_updated_fields("choice", type_=Literal[tuple(run.options)])
+    inputs["options"] = [f"{letter}: {text}" for letter, text in run.options.items()]
+    reply = await run.ask("choose", predictor, signature=signature, **inputs)
     return str(reply.choice) if reply else ""
+
+
+async def _by_text(run: Run, predictor: dspy.Predict, **inputs: Any) -> str:  # noqa: ANN401  (those of the predictor)
+    letters = {" ".join(text.split()): letter for letter, text in run.options.items()}
+    texts = list(letters)
+    reply = await run.ask("choose", predictor, options=texts, config=held_to(texts), **inputs)
+    if reply and reply.choice not in letters:
+        run.failures.append(Failure("choose", f"choice is {reply.choice!r}, not the text of an option"))
+    return letters.get(reply.choice, "") if reply else ""

@@ -116,6 +116,16 @@ def test_the_model_can_route_and_plan_as_well(served):
             assert all(f.reason for f in result.trace.failures)
 
 
+@pytest.mark.parametrize("readings", [0, 2], ids=["letters", "texts"])
+def test_a_reply_to_a_question_with_options_is_one_of_them_whatever_they_look_like(served, readings):
+    texts = ['the "A" \\ band', "\u03b2-catenin,\n  phosphorylated", "and " * 90 + "so on", "t(8;14)"]
+    with session("zero_shot", settings=served.replace(readings=readings)) as program:
+        for letters in ("ABCD", "C\u03a9", "xB"):
+            asked = dict(zip(letters, texts, strict=False))
+            result = program(question=TEN[0], options=asked)
+            assert (result.answer in asked, result.trace.failures, result.lm_calls) == (True, (), 1)
+
+
 def test_most_prompt_tokens_of_a_multihop_question_come_from_the_prefix_cache(real):
     question = "Which cofactor is required by the enzyme that is deficient in phenylketonuria?"
     # Drafts read in several steps have prompts of their own, which are short; here every call shares the evidence.

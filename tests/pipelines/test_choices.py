@@ -29,15 +29,21 @@ def world(tmp_path_factory):
 
 @pytest.fixture
 def ask(world, scripted_lm):
-    """``ask(program, choice, options)`` -> (prediction, engine)."""
+    """``ask(program, choice, options)`` -> (prediction, engine); letters are asked for, not texts."""
 
-    def run(name, choice='"B"', options=OPTIONS, **overrides):
+    def run(name, choice='"B"', options=OPTIONS, readings=0, **overrides):
         lm, engine = scripted_lm(reply({CHOOSE: choice}))
         world.encoder.asked.clear()
         with dspy.context(lm=lm):
-            return world.program(name, **overrides)(question=QUESTION, options=options), engine
+            program = world.program(name, readings=readings, **overrides)
+            return program(question=QUESTION, options=options), engine
 
     return run
+
+
+def held(request):
+    """What a request holds the reply to."""
+    return request.config.response_format["schema"]["enum"]
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -84,8 +90,39 @@ def test_the_reply_is_held_to_the_letters_of_this_question(ask):
     assert all(f"'{letter}'" in schema for letter in ("Z", "Y", "maybe")) and "'A'" not in schema
 
 
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_with_readings_every_program_chooses_a_text(ask, world, name):
+    result, engine = ask(name, "numbatin", readings=2)
+    assert (result.answer, result.draft, result.validated) == ("C", "C", False)
+    last = engine.requests[-1]
+    assert "Options: quokkase; FBN1; numbatin; wombatol" in prompt_of(last)
+    assert prompt_of(last).endswith("Choice:")
+    assert held(last) == list(OPTIONS.values())
+    assert result.lm_calls <= type(world.program(name)).max_lm_calls(world.settings.replace(readings=2))
+
+
+@pytest.mark.parametrize(
+    ("choice", "answer"),
+    [("FBN1", "B"), ('"FBN1"', "B"), ("B", None), ("FBN", None), ("FBN1 or CFTR", None), ("", None)],
+)
+def test_with_readings_a_reply_that_is_no_text_of_an_option_is_no_answer(ask, choice, answer):
+    result, _ = ask("single_pass", choice, readings=1)
+    assert result.answer == answer
+    assert [f.step for f in result.trace.failures] == ([] if answer else ["choose"])
+
+
+def test_texts_of_options_are_lines_that_fit_into_the_reply(ask):
+    long = "word " * 400
+    result, engine = ask(
+        "zero_shot", f"a {long}z", {"A": "one\n  two", "B": f"a {long}y", "C": f"a\n{long}z"}, readings=2
+    )
+    assert held(engine.requests[-1]) == ["one two", f"a {long}y", f"a {long}z"]
+    assert engine.requests[-1].config.max_tokens >= len(f"a {long}z")
+    assert result.answer == "C"
+
+
 def test_one_program_takes_questions_with_and_without_options(ask, world, scripted_lm):
-    made = world.program("single_pass")
+    made = world.program("single_pass", readings=0)
     lm, _ = scripted_lm(reply({CHOOSE: '"B"'}))
     with dspy.context(lm=lm):
         answers = [made(question=QUESTION, **more).answer for more in ({}, {"options": OPTIONS}, {"options": None}, {})]
@@ -95,7 +132,7 @@ def test_one_program_takes_questions_with_and_without_options(ask, world, script
 def test_options_can_be_awaited(world, scripted_lm):
     lm, _ = scripted_lm(reply({CHOOSE: '"C"'}))
     with dspy.context(lm=lm):
-        result = asyncio.run(world.program("hybrid_ir").acall(question=QUESTION, options=OPTIONS))
+        result = asyncio.run(world.program("hybrid_ir", readings=0).acall(question=QUESTION, options=OPTIONS))
     assert result.answer == "C"
 
 

@@ -217,7 +217,7 @@ class Settings(BaseModel):
     context_tokens: int = Field(4096, ge=512, description="Context window of one request, in tokens.")
     slots: int = Field(1, ge=1, le=64, description="Requests that a server started here handles at once.")
     temperature: float = Field(0.0, ge=0, le=2, description="Sampling temperature.")
-    seed: int = Field(42, ge=0, description="Sampling seed.")
+    seed: int = Field(42, ge=0, lt=2**32, description="Sampling seed.")
     timeout: float = Field(120.0, gt=0, description="Seconds without a byte from the server before giving up.")
     retries: int = Field(2, ge=0, le=10, description="More tries of one call after an error that may pass.")
     lm_cache: bool = Field(False, description="Keep the model's replies on disk, apart for each server and model.")

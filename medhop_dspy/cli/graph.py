@@ -29,6 +29,7 @@ ExtractorKind = Annotated[
     Literal["dictionary", "model"],
     typer.Option(help="dictionary: names out of titles, texts and Orphanet, in minutes. model: the language model."),
 ]
+_MANY = 2**31 - 1
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object, for scripts.")]
 
 
@@ -38,7 +39,7 @@ def build(
     out: Annotated[Path | None, typer.Option(help="Folder of the graph; default: the setting's.")] = None,
     extractor: ExtractorKind = "dictionary",
     limit: Annotated[
-        int | None, typer.Option(min=1, help="Only the first passages, in the order of their ids.")
+        int | None, typer.Option(min=1, max=_MANY, help="Only the first passages, in the order of their ids.")
     ] = None,
     synonyms: Annotated[float | None, typer.Option(help="Cosine from which two names are synonyms.")] = None,
     neighbours: Annotated[int | None, typer.Option(min=0, help="Similar passages that a passage is linked to.")] = None,
@@ -157,8 +158,8 @@ def train(
         typer.Option(help="JSONL with supporting_titles, such as data/dev.jsonl; none: the graph's facts alone."),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Folder of the weights; default: the setting's.")] = None,
-    hidden: Annotated[int | None, typer.Option(min=1, help="Length of an entity's state.")] = None,
-    layers: Annotated[int | None, typer.Option(min=1, help="Steps of message passing.")] = None,
+    hidden: Annotated[int | None, typer.Option(min=1, max=4096, help="Length of an entity's state.")] = None,
+    layers: Annotated[int | None, typer.Option(min=1, max=100, help="Steps of message passing.")] = None,
     fact_epochs: Annotated[int | None, typer.Option(min=0, help="Passes over facts with an end masked.")] = None,
     question_epochs: Annotated[int | None, typer.Option(min=0, help="Passes over the questions.")] = None,
     folder: GraphFolder = None,
@@ -262,7 +263,6 @@ def _dictionary(settings: Settings, index: Index, limit: int | None) -> Extracto
 
 
 def _report(settings: Settings, graph: GraphIndex, report: BuildReport, stages: Stages) -> None:
-    counts = graph.manifest.counts
     if report.changed:
         typer.echo(f"made anew, as the graph had {'; '.join(report.changed)}", err=True)
     if not report.written and not report.failed:
@@ -271,7 +271,7 @@ def _report(settings: Settings, graph: GraphIndex, report: BuildReport, stages: 
         typer.echo(f"{report.failed:,} passages failed; run the command again to try them again", err=True)
     if cost := str(stages.cost):
         typer.echo(cost, err=True)
-    typer.echo(f"{counts['entities']:,} entities, {counts['edges']:,} edges at {settings.graph_folder}")
+    typer.echo(f"{len(graph.names):,} entities, {len(graph.edges):,} edges at {settings.graph_folder}")
     typer.echo(
         f"passages: {report.extracted:,} read, {report.reused:,} read before, {report.failed:,} failed; "
         f"{report.embedded:,} names embedded, {report.rejected:,} malformed entities and triples left out"

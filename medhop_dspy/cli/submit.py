@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+_LARGEST = 2**20  # bytes of Team.txt
+
 
 def submit(
     run: Annotated[Path, typer.Argument(help="Folder of the run.")],
@@ -33,6 +35,10 @@ def submit(
     from medhop_dspy.evaluation.submission import MAX_WORDS, fill, pack, read_template
 
     try:
+        if team.stat().st_size > _LARGEST or not team.is_file():
+            raise InputError(
+                f"{team} is no file of at most {_LARGEST:,} bytes", hint="Name the team's file with --team."
+            )
         members = team.read_bytes()
     except OSError as error:
         raise InputError(f"cannot read {team}: {error.strerror}", hint="Name the team's file with --team.") from error

@@ -6,10 +6,10 @@ Importing this module loads PyTorch, so import it where a model is trained.
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import logging
 import math
-import pickle
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import torch
 from torch.nn import functional
 
-from medhop_dspy.errors import InputError, SettingsError
+from medhop_dspy.errors import GraphError, InputError, SettingsError
 from medhop_dspy.graph import weights
 from medhop_dspy.graph.examples import Batch, Examples, Facts, Questions, Stage, TrainingOptions
 from medhop_dspy.graph.gfm import GFM
@@ -91,7 +91,7 @@ def train(
 
     Args:
         graph: Its facts are what is learnt first.
-        folder: Gets ``model.safetensors``, and for people ``config.json``.
+        folder: Gets ``model.safetensors``, and for people ``config.json``. Empty, absent, or with an earlier model.
         embedder: Gives the vectors of questions and relations; the model will work with this one alone. It has to be
             the one of the graph's names, too.
         questions: Question texts, each with the ids of the passages that answer it.
@@ -101,11 +101,15 @@ def train(
     Raises:
         InputError: there is nothing to learn from.
         SettingsError: the loss is no number any more.
+        GraphError: the folder holds something else.
         StoreLockedError: another process trains in this folder.
         DiskFullError: no space is left.
         StoreError: the folder cannot be written.
     """
     options = options or TrainingOptions()
+    if not options.completion_epochs + options.question_epochs:
+        raise InputError("no epochs on facts and none on questions train nothing", hint="Ask for one at least.")
+    _check_folder(folder)
     with writer_lock(folder / LOCK, str(folder)):
         edges = Edges.of(graph)
         relations = weights.relation_features(graph.relations, embedder, folder)
@@ -244,25 +248,47 @@ class _Run:
             "optimiser": self._optimiser.state_dict(),
             "best": self._best_state,
         }
+        buffer = io.BytesIO()  # PyTorch makes a full disk an error without a name
+        torch.save(state, buffer)
+        kept = buffer.getvalue()
         with disk_errors(checkpoint.parent):
-            write_atomically(checkpoint, lambda stream: torch.save(state, stream))
+            write_atomically(checkpoint, lambda stream: stream.write(hashlib.sha256(kept).digest() + kept))
 
     def _resume(self, checkpoint: Path, data: str) -> None:
         """Take over the checkpoint of the same data and options, if there is one."""
         if not checkpoint.is_file():
             return
-        try:
-            state = torch.load(checkpoint, weights_only=True)
-        except (pickle.UnpicklingError, OSError, RuntimeError, ValueError, EOFError) as error:
-            _log.warning("the checkpoint %s cannot be read, so training begins anew: %s", checkpoint, error)
+        with disk_errors(checkpoint):
+            read = checkpoint.read_bytes()
+        size = hashlib.sha256().digest_size
+        if hashlib.sha256(read[size:]).digest() != read[:size]:
+            _log.warning("the checkpoint %s is damaged, so training begins anew", checkpoint)
             return
-        if not isinstance(state, dict) or state.get("data") != data:
+        state = torch.load(io.BytesIO(read[size:]), weights_only=True)
+        if state["data"] != data:
             _log.info("the checkpoint %s is of another training, so training begins anew", checkpoint)
             return
         self.epochs = [Epoch(**epoch) for epoch in state["epochs"]]
         self.model.load_state_dict(state["model"])
         self._optimiser.load_state_dict(state["optimiser"])
         self._best_state = state["best"]
+
+
+def _check_folder(folder: Path) -> None:
+    """Never write among files of somebody else, such as another model's weights.
+
+    Raises:
+        GraphError: naming some of them.
+    """
+    ours = {CHECKPOINT, weights.RELATIONS, *((weights.WEIGHTS, weights.CONFIG) if weights.saved_in(folder) else ())}
+    with disk_errors(folder):
+        found = sorted(file.name for file in folder.iterdir()) if folder.exists() else []
+    foreign = [name for name in found if not name.startswith((LOCK, ".")) and name not in ours]
+    if foreign:
+        raise GraphError(
+            f"the folder {folder} is not empty and holds no graph model of ours: {', '.join(foreign[:3])}",
+            hint="Choose an empty folder or a new one.",
+        )
 
 
 def _new_model(embedder: Encoder, options: TrainingOptions) -> GFM:

@@ -82,6 +82,19 @@ def save(model: GFM, folder: Path, record: dict[str, Any]) -> None:
         write_atomically(folder / CONFIG, lambda stream: stream.write(json.dumps(known, indent=1).encode()))
 
 
+def saved_in(folder: Path) -> bool:
+    """Whether :func:`save` wrote the weights in ``folder``, as far as their file, which may be damaged, can tell."""
+    from safetensors import SafetensorError, safe_open
+
+    if not (folder / WEIGHTS).is_file():
+        return False
+    try:
+        with safe_open(folder / WEIGHTS, framework="pt") as file:
+            return _RECORD in (file.metadata() or {})
+    except (SafetensorError, OSError):
+        return True
+
+
 def load(folder: Path) -> tuple[GFM, dict[str, Any]]:
     """The weights in ``folder``, of ours or of the published layout (``model.pth``), and their record.
 

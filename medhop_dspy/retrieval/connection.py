@@ -44,6 +44,8 @@ def chroma_errors(location: Location) -> Iterator[None]:
             with disk_errors(location):
                 raise OSError(errno.ENOSPC, str(error)) from error
         hint = "If the index is damaged, delete it and build it again."
+        if "readonly database" in str(error):
+            hint = "Chroma writes to an index that it searches: allow that, or copy the index to where it is allowed."
         if isinstance(location, ServerLocation):
             hint = "Check that the Chroma server runs."
         raise StoreError(f"the index {location}: {error}", hint=hint) from error

@@ -34,7 +34,8 @@ def disk_errors(place: object) -> Iterator[None]:
                 hint="Free some space and run the same command again; it goes on where it stopped.",
             ) from error
         raise StoreError(
-            f"cannot read or write {place}: {error}", hint="If the index is damaged, delete it and build it again."
+            f"cannot read or write {place}: {error}",
+            hint="Check that it is where it should be, and who may read and write it.",
         ) from error
 
 

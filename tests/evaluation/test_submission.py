@@ -145,6 +145,13 @@ def test_the_team_must_be_there(place):
     assert files is None
     with pytest.raises(InputError, match=r"team\.txt is empty"):
         raise result.exception
+    (place / "team.txt").write_bytes(b"x" * (2**20 + 1))
+    with pytest.raises(InputError, match=r"team\.txt is no file of at most 1,048,576 bytes"):
+        raise submitted(place, *ANSWERED)[0].exception
+    (place / "team.txt").unlink()
+    (place / "team.txt").symlink_to("/dev/zero")
+    with pytest.raises(InputError, match=r"team\.txt is no file"):
+        raise submitted(place, *ANSWERED)[0].exception
     (place / "team.txt").unlink()
     with pytest.raises(InputError, match=r"cannot read .*team\.txt"):
         raise submitted(place, *ANSWERED)[0].exception

@@ -1,13 +1,18 @@
+import errno
+import io
 import json
 import math
+import os
+import shutil
 from dataclasses import replace
 
 import numpy as np
 import pytest
+import safetensors.torch
 import torch
 
-from medhop_dspy.errors import InputError, SettingsError, StoreLockedError
-from medhop_dspy.graph import weights
+from medhop_dspy.errors import DiskFullError, GraphError, InputError, SettingsError, StoreLockedError
+from medhop_dspy.graph import training, weights
 from medhop_dspy.graph.linking import EntityLinker, seed_rows
 from medhop_dspy.graph.messages import Edges
 from medhop_dspy.graph.scoring import GFMScorer
@@ -94,6 +99,13 @@ def test_the_same_call_gives_the_same_weights_and_another_seed_others(tmp_path, 
     assert digest(tmp_path / "three") != digest(whole[0])
 
 
+class NoSpace(io.BytesIO):
+    """Where nothing more can be written."""
+
+    def write(self, data):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
 @pytest.mark.parametrize("epochs", [1, 2, 3, 5])
 def test_a_training_that_was_killed_ends_as_one_that_was_not(tmp_path, whole, epochs):
     graph, questions = gene_world(8)
@@ -110,12 +122,14 @@ def test_a_training_that_was_killed_ends_as_one_that_was_not(tmp_path, whole, ep
     assert not (tmp_path / "checkpoint.pt").exists()
 
 
-@pytest.mark.parametrize("change", ["options", "questions", "graph", "embedder", "damage", "another kind", "no data"])
+@pytest.mark.parametrize(
+    "change", ["options", "questions", "graph", "embedder", "another kind", "one bit", "cut", "empty"]
+)
 def test_a_checkpoint_of_another_training_is_not_used(tmp_path, change):
     graph, questions = gene_world(8)
     with pytest.raises(KilledError):
         train(graph, tmp_path, HashingEncoder(), questions, SMALL, kill_after(1))
-    options, encoder = SMALL, HashingEncoder()
+    options, encoder, checkpoint = SMALL, HashingEncoder(), tmp_path / "checkpoint.pt"
     match change:
         case "options":
             options = replace(SMALL, negatives=9)
@@ -125,15 +139,58 @@ def test_a_checkpoint_of_another_training_is_not_used(tmp_path, change):
             graph = gene_world(9)[0]
         case "embedder":
             encoder = HashingEncoder("other")
-        case "damage":
-            (tmp_path / "checkpoint.pt").write_bytes(b"damaged")
         case "another kind":
-            torch.save(torch.zeros(3), tmp_path / "checkpoint.pt")
-        case "no data":
-            torch.save({"model": {}}, tmp_path / "checkpoint.pt")
+            checkpoint.write_bytes(b"hello world")
+        case "one bit":
+            read = bytearray(checkpoint.read_bytes())
+            read[len(read) // 2] ^= 1
+            checkpoint.write_bytes(read)
+        case "cut":
+            checkpoint.write_bytes(checkpoint.read_bytes()[:-1])
+        case "empty":
+            checkpoint.write_bytes(b"")
     seen = []
     train(graph, tmp_path, encoder, questions, options, lambda epoch, done, total: seen.append(done))
     assert seen == [1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("name", ["notes.txt", "model.safetensors", "config.json", "model.pth", "manifest.json"])
+def test_weights_are_never_written_among_files_of_somebody_else(tmp_path, name):
+    graph, questions = gene_world(8)
+    (tmp_path / name).write_bytes(safetensors.torch.save({"weight": torch.zeros(2)}))
+    before = (tmp_path / name).read_bytes()
+    with pytest.raises(GraphError, match=f"holds no graph model of ours: {name}"):
+        train(graph, tmp_path, HashingEncoder(), questions, SMALL)
+    assert [file.name for file in tmp_path.iterdir()] == [name]
+    assert (tmp_path / name).read_bytes() == before
+
+
+def test_damaged_weights_of_ours_can_be_trained_anew(tmp_path, whole):
+    graph, questions = gene_world(8)
+    shutil.copytree(whole[0], tmp_path / "copy")
+    (tmp_path / "copy" / "model.safetensors").write_bytes(b"damaged")
+    train(graph, tmp_path / "copy", HashingEncoder(), questions, SMALL)
+    assert digest(tmp_path / "copy") == digest(whole[0])
+
+
+def test_a_full_disk_is_named(tmp_path, monkeypatch):
+    graph, questions = gene_world(8)
+
+    def full(file, write):
+        write(NoSpace())
+
+    monkeypatch.setattr(training, "write_atomically", full)
+    with pytest.raises(DiskFullError, match="no space left"):
+        train(graph, tmp_path, HashingEncoder(), questions, SMALL)
+
+
+def test_no_epochs_are_refused(tmp_path):
+    graph, questions = gene_world(8)
+    with pytest.raises(InputError, match="no epochs"):
+        train(
+            graph, tmp_path / "new", HashingEncoder(), questions, replace(SMALL, completion_epochs=0, question_epochs=0)
+        )
+    assert not (tmp_path / "new").exists()
 
 
 def test_old_weights_stay_until_the_new_ones_are_complete(tmp_path):

@@ -1,10 +1,15 @@
 """Files that are whole or not there, and what is no file at all."""
 
 import os
+import sqlite3
 
 import pytest
+from chromadb.errors import InternalError
 
+from medhop_dspy.errors import StoreError
+from medhop_dspy.retrieval.connection import chroma_errors
 from medhop_dspy.retrieval.disk import write_atomically
+from medhop_dspy.retrieval.location import FolderLocation
 
 
 def write(file):
@@ -33,3 +38,12 @@ def test_no_name_is_no_file(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(OSError, match="not a regular file"):
         write(type(tmp_path)(name))
+
+
+def test_an_index_that_may_not_be_written_is_not_called_damaged(tmp_path):
+    sqlite3.connect(tmp_path / "db").execute("create table t (x)").connection.close()
+    with pytest.raises(sqlite3.OperationalError) as refused:
+        sqlite3.connect(f"file:{tmp_path / 'db'}?mode=ro", uri=True).execute("insert into t values (1)")
+    with pytest.raises(StoreError) as caught, chroma_errors(FolderLocation(tmp_path)):
+        raise InternalError(str(refused.value))
+    assert "copy the index" in caught.value.hint and "delete" not in caught.value.hint

@@ -300,7 +300,8 @@ def _validated(cls: type[Settings], values: dict[str, Any]) -> Settings:
         return cls.model_validate(values)
     except ValidationError as error:
         problems = "; ".join(
-            f"{'.'.join(map(str, e['loc'])) or 'settings'}: {e['msg']} (got {_shown(e)})" for e in error.errors()
+            f"{'.'.join(map(str, e['loc']))}: {e['msg']} (got {_shown(e)})" if e["loc"] else e["msg"]
+            for e in error.errors()
         )
         raise SettingsError(problems, hint="`medhop settings` lists every field with its bounds.") from None
 

@@ -72,6 +72,7 @@ FAULTS = {
     "unknown setting": (["ask", "Q?", "--set", "evidense=3"], 3, "evidense"),
     "bad override": (["ask", "Q?", "--set", "evidence"], 3, "NAME=VALUE"),
     "bad value": (["settings", "--set", "evidence=0"], 3, "greater than or equal to 1"),
+    "two that clash": (["settings", "--set", "evidence=2"], 3, "hop_evidence (4) must not exceed evidence (2)\n"),
     "unknown program": (["ask", "Q?", "--program", "nope.json"], 3, "cannot read program"),
     "no model files": (["ask", "Q?"], 6, "medhop models fetch"),
     "no server": (["lm", "status", "--set", "port=1"], 4, "no model server answers"),
@@ -139,6 +140,13 @@ def test_settings_as_json_and_from_the_environment(tmp_path):
     done = medhop("settings", "--json", "--set", "evidence=5", home=tmp_path, MEDHOP_SEED="7")
     values = json.loads(done.stdout)
     assert (values["evidence"], values["seed"], values["home"]) == (5, 7, str(tmp_path))
+
+
+def test_settings_tell_what_is_allowed(tmp_path):
+    lines = medhop("settings", home=tmp_path).stdout.splitlines()
+    assert 'search = "similarity"   (similarity, mmr)' in lines
+    assert "evidence = 12   (at least 1, at most 100)" in lines
+    assert "retriever = null   (dense, graph, hybrid)" in lines
 
 
 def test_settings_never_show_a_key(tmp_path):

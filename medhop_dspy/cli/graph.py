@@ -197,6 +197,8 @@ def train(
             graph, place, embedder, pairs, options, lambda _, done, total: shown.show("training", done, total)
         )
     best = result.best
+    if rows and not result.questions:
+        typer.echo("no question has a name and a passage in this graph; only its facts were trained on", err=True)
     typer.echo(f"weights at {place}")
     typer.echo(f"{result.facts:,} facts, {result.questions:,} questions, {result.left_out:,} left out")
     typer.echo(f"best epoch: {best.number} on {best.stage}, loss on what was held back {best.validation_loss:.4f}")

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from medhop_dspy.pipelines.evidence import sources
+from medhop_dspy.pipelines.queries import resolve_references
+
 if TYPE_CHECKING:
     import dspy
 
-    from medhop_dspy.trace import Passage, SearchRecord, Trace
+    from medhop_dspy.trace import SearchRecord, Trace
 
 
 def as_text(question: str, prediction: dspy.Prediction, *, trace: bool) -> str:
@@ -16,14 +19,15 @@ def as_text(question: str, prediction: dspy.Prediction, *, trace: bool) -> str:
     answer = prediction.answer if prediction.answer is not None else f"none (last draft: {prediction.draft or 'none'})"
     lines = [
         ("Question", question),
-        ("Answer", f"{answer}   [{'validated' if prediction.validated else 'not validated'}]"),
+        ("Answer", f"{answer}   [{_standing(prediction)}]"),
         ("Kind", f"{prediction.strategy}, {prediction.answer_type}"),
     ]
     for number, hop in enumerate(prediction.hops, start=1):
-        lines.append((f"Hop {number}", f"{hop.question} -> {hop.answer or f'unresolved ({hop.reason})'}"))
+        question = resolve_references(hop.question, prediction.hops)
+        lines.append((f"Hop {number}", f"{question} -> {hop.answer or f'unresolved ({hop.reason})'}"))
     if prediction.quote:
         lines.append(("Quote", f'"{prediction.quote}"'))
-        lines += [("Source", f"{p.title}  {p.url}") for p in _sources(prediction)]
+        lines += [("Source", f"{p.title}  {p.url}") for p in sources(prediction.quote, prediction.evidence)]
     lines.append(
         (
             "Effort",
@@ -38,10 +42,15 @@ def as_text(question: str, prediction: dspy.Prediction, *, trace: bool) -> str:
     return "\n".join(f"{label:9} {text}" for label, text in lines)
 
 
-def _sources(prediction: dspy.Prediction) -> list[Passage]:
-    """The passage that holds the quote; the quote may begin with its title."""
-    quote = prediction.quote.strip(" .…")
-    return [p for p in prediction.evidence if quote in f"{p.title}: {p.text}"][:1]
+def _standing(prediction: dspy.Prediction) -> str:
+    """What the checks of the last draft came to."""
+    attempts = prediction.trace.attempts
+    verdicts = attempts[-1].verdicts if attempts else ()
+    if not verdicts:
+        return "not checked"
+    undecided = [v.check for v in verdicts if v.passed and v.reason]
+    unsure = f", undecided: {', '.join(undecided)}" if undecided else ""
+    return f"validated{unsure}" if prediction.validated else "not validated"
 
 
 def _search_line(search: SearchRecord) -> str:

@@ -81,7 +81,7 @@ class Summary(Tally):
             ("exact match of drafts", f"{self.em_of_drafts or 0:.3f}"),
             ("validated", f"{self.validated}, {self.null_answers} without an answer"),
             ("gold in the evidence", str(self.gold_in_evidence)),
-            *((f"recall@{k}", str(share)) for k, share in self.recall.items()),
+            *((f"recall@{k}, one search", str(share)) for k, share in self.recall.items()),
         ]
 
     def groups(self) -> list[tuple[str, str]]:

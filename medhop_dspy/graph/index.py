@@ -103,7 +103,8 @@ class GraphIndex:
         if index is not None and index.digest != manifest.index_digest:
             raise GraphError(
                 f"the graph {folder} is of the index {manifest.index_digest[:12]}, wanted {index.digest[:12]}",
-                hint=f"{BUILD} `medhop graph add` adds only the new documents.",
+                hint="Run `medhop graph add` if the index has changed. For another index, build another graph: "
+                "`medhop graph build --index INDEX --out FOLDER`, and then --set graph=FOLDER.",
             )
         if embedder is not None and (difference := encoder_difference(manifest.encoder, EncoderRecord.of(embedder))):
             raise GraphError(f"the graph {folder} has {difference}", hint=f"{BUILD} Or change the embedder back.")

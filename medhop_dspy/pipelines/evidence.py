@@ -47,3 +47,9 @@ def arrange(shown: Sequence[Passage], ranked: Sequence[Passage], limit: int, con
 def line(passage: Passage) -> str:
     """A passage as the prompt shows it: ``title: text``."""
     return f"{passage.title}: {passage.text}"
+
+
+def sources(quote: str, evidence: Sequence[Passage]) -> list[Passage]:
+    """The first passage that holds ``quote``, which may begin with its title; empty for no quote."""
+    quote = quote.strip(" .\u2026")
+    return [p for p in evidence if quote and quote in line(p)][:1]

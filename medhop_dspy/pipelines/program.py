@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
@@ -15,6 +15,7 @@ from medhop_dspy.errors import SettingsError
 from medhop_dspy.graph.retriever import GraphRetriever
 from medhop_dspy.lm.engine import record_calls
 from medhop_dspy.pipelines.concurrency import drive
+from medhop_dspy.pipelines.evidence import sources
 from medhop_dspy.pipelines.run import Run, checked_options, checked_question
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from medhop_dspy.retrieval.retriever import Retriever
     from medhop_dspy.settings import Settings
-    from medhop_dspy.trace import Trace
+    from medhop_dspy.trace import Passage, Trace
 
 
 # Settings that a retriever with a graph has put to use when it was opened.
@@ -166,15 +167,16 @@ def _fitting(retriever: Retriever | GraphRetriever, settings: Settings) -> Retri
     return retriever
 
 
-def _long_answer(answer: str | None, quote: str, evidence: Any) -> str:  # noqa: ANN401
-    """Answer, quote and sources in words; the empty string without an answer."""
+def _long_answer(answer: str | None, quote: str, evidence: Sequence[Passage]) -> str:
+    """Answer, quote and where it stands in words, or all that was read; the empty string without an answer."""
     if not answer:
         return ""
-    sources = dict.fromkeys(f"{p.title} ({p.url})" if p.url else p.title for p in evidence)
+    quoted = sources(quote, evidence)
+    named = dict.fromkeys(f"{p.title} ({p.url})" if p.url else p.title for p in quoted or evidence)
     parts = [
         f"{answer}.",
         f'Evidence: "{quote}"' if quote else "",
-        f"Sources: {'; '.join(sources)}." if sources else "",
+        f"{'Source' if quoted else 'Passages read'}: {'; '.join(named)}." if named else "",
     ]
     return " ".join(filter(None, parts))
 

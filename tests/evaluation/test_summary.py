@@ -109,7 +109,7 @@ def test_the_table_gives_denominators_and_names_what_failed():
     rows = {line[:22].strip(): line[23:] for line in table(summarise(ALL, RUN, wall_seconds=61)).splitlines()}
     assert rows["questions"] == "5: 3 answered, 2 failed"
     assert rows["exact match"].startswith("0.400 [") and rows["exact match"].endswith("(2 of 5)")
-    assert (rows["recall@5"], rows["validated"]) == ("0.667 of 3", "0.667 of 3, 1 without an answer")
+    assert (rows["recall@5, one search"], rows["validated"]) == ("0.667 of 3", "0.667 of 3, 1 without an answer")
     assert rows["2 hops"] == "0.250 of 4"
     assert rows["prompt tokens"] == "450, 71% from the prefix cache"
     assert (rows["failed: ReplyError"], rows["failed: TypeError"]) == ("4", "5")

@@ -185,6 +185,10 @@ def test_a_model_is_trained_on_the_graph_and_on_questions(home: Path) -> None:
     config = json.loads((home / "graph" / "gfm" / "config.json").read_bytes())
     assert config["options"]["hidden"] == 4
     assert (home / "graph" / "gfm" / "model.safetensors").is_file()
+    assert "only its facts" not in result.stderr
+    (home / "dev.jsonl").write_text(json.dumps(rows[0] | {"supporting_titles": ["Of no graph"]}), encoding="utf-8")
+    result = medhop(home, "graph", "train", "--questions", str(home / "dev.jsonl"), *sizes)
+    assert "no question has a name and a passage in this graph; only its facts were trained on" in result.stderr
 
 
 def test_an_index_is_closed_where_its_program_cannot_be_made(

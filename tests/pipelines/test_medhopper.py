@@ -13,6 +13,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from medhop_dspy.answers import AnswerType
+from medhop_dspy.cli.show import as_text
 from medhop_dspy.errors import InputError, ServerUnavailableError
 from medhop_dspy.knowledge.orphanet import Orphanet
 from medhop_dspy.lm.failures import LMUnavailableError
@@ -64,6 +65,25 @@ def test_a_two_hop_question_from_end_to_end(ask, settings):
     assert result.lm_calls == len(engine.requests) <= MedHopper.max_lm_calls(settings)
     assert result.trace.attempts[0].passed
     assert not result.trace.failures
+
+
+def test_what_is_shown_names_the_source_of_the_quote_alone_and_what_nobody_decided(ask):
+    result, _ = ask(MULTIHOP, hop_script("FBN1", "chromosome 15"), use_model_judges=False)
+    shown = as_text(MULTIHOP, result, trace=False)
+    undecided = [v.check for v in result.trace.attempts[0].verdicts if v.passed and v.reason]
+    assert undecided
+    assert f"Chromosome 15   [validated, undecided: {', '.join(undecided)}]" in shown
+    assert "On which chromosome is FBN1 located? -> chromosome 15" in shown
+    assert len(result.evidence) > 1
+    assert result.long_answer.endswith(" Source: FBN1 (https://example.org/FBN1).")
+
+
+def test_what_was_decided_or_refused_is_shown_as_such(ask):
+    decided, _ = ask(MULTIHOP, hop_script("FBN1", "chromosome 15"))
+    assert "Chromosome 15   [validated]" in as_text(MULTIHOP, decided, trace=False)
+    refused, _ = ask(MULTIHOP, {**hop_script("FBN1", "chromosome 15"), **NEVER}, unvalidated="draft", max_repairs=0)
+    assert "[not validated]" in as_text(MULTIHOP, refused, trace=False)
+    assert "Passages read: " in refused.long_answer
 
 
 def test_the_second_hop_asks_about_the_first_answer(ask):

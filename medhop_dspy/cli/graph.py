@@ -29,7 +29,7 @@ ExtractorKind = Annotated[
     Literal["dictionary", "model"],
     typer.Option(help="dictionary: names out of titles, texts and Orphanet, in minutes. model: the language model."),
 ]
-_MANY = 2**31 - 1
+_MANY = 2**31 - 1  # more passages than any index holds
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object, for scripts.")]
 
 

@@ -104,7 +104,9 @@ async def choose(run: Run, predictor: dspy.Predict, known: Sequence[str]) -> str
 
 
 async def _by_text(run: Run, predictor: dspy.Predict, **inputs: Any) -> str:  # noqa: ANN401  (those of the predictor)
-    letters = {" ".join(text.split()): letter for letter, text in run.options.items()}
+    letters: dict[str, str] = {}  # of two options with one text, the first counts
+    for letter, text in run.options.items():
+        letters.setdefault(" ".join(text.split()), letter)
     texts = list(letters)
     reply = await run.ask("choose", predictor, options=texts, config=held_to(texts), **inputs)
     if reply and reply.choice not in letters:

@@ -111,6 +111,11 @@ def test_with_readings_a_reply_that_is_no_text_of_an_option_is_no_answer(ask, ch
     assert [f.step for f in result.trace.failures] == ([] if answer else ["choose"])
 
 
+def test_of_two_options_with_one_text_the_first_counts(ask):
+    result, engine = ask("zero_shot", "FBN1", {"A": "FBN2", "B": "FBN1", "C": "FBN1 "}, readings=1)
+    assert (result.answer, held(engine.requests[-1])) == ("B", ["FBN2", "FBN1"])
+
+
 def test_texts_of_options_are_lines_that_fit_into_the_reply(ask):
     long = "word " * 400
     result, engine = ask(

@@ -220,6 +220,11 @@ class Settings(BaseModel):
     seed: int = Field(42, ge=0, lt=2**32, description="Sampling seed.")
     timeout: float = Field(120.0, gt=0, description="Seconds without a byte from the server before giving up.")
     retries: int = Field(2, ge=0, le=10, description="More tries of one call after an error that may pass.")
+    prefix_cache: bool = Field(
+        True,
+        description="Let llama.cpp read only what is new in a prompt. That moves the last digits of its probabilities, "
+        "so that near ties depend on what it read before. Off, with slots = 1: one reply whatever was asked before.",
+    )
     lm_cache: bool = Field(False, description="Keep the model's replies on disk, apart for each server and model.")
     sglang_python: Path | None = Field(None, description="Python of the environment that holds SGLang.")
 

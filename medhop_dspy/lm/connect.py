@@ -109,6 +109,7 @@ def connect(settings: Settings, server: ServerInfo | None = None) -> dspy.LM:
         "timeout": settings.timeout,
         "context_tokens": _budget(settings, server),
         "backend": server.backend,
+        "prefix_cache": settings.prefix_cache,
     }
     if settings.lm_cache:
         _use_cache_of(settings.home)

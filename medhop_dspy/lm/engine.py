@@ -59,6 +59,8 @@ class _Call:
         self._server = server
         self._limit = request.config.max_tokens
         config = _plain_phrases(request.config, server.backend)
+        if server.backend == "llamacpp" and not server.prefix_cache:
+            config = replace(config, extensions={**(config.extensions or {}), "cache_prompt": False})
         self.request = replace(request, model=f"{_DIALECT}:{server.model}", config=config)
         self._usage = Usage()
         self._finish_reason = ""
@@ -102,7 +104,8 @@ class _Server:
         api_key: Bearer token, if the server wants one.
         timeout: Seconds without a byte from the server before giving up.
         context_tokens: Tokens of prompt and reply together that callers may count on; 0 if unknown.
-        backend: Kind of server, for what they do not have in common: grammars.
+        backend: Kind of server, for what they do not have in common: grammars, and a request's say in the prefix cache.
+        prefix_cache: Whether llama.cpp may use what it has read of other prompts.
     """
 
     # Read by DSPy's adapters: both servers honour a JSON schema.
@@ -120,12 +123,14 @@ class _Server:
         timeout: float = 120.0,
         context_tokens: int = 0,
         backend: str = "openai",
+        prefix_cache: bool = True,
     ) -> None:
         self.base_url = base_url.rstrip("/").removesuffix("/v1")
         self.model = model
         self.timeout = timeout
         self.context_tokens = context_tokens
         self.backend = backend
+        self.prefix_cache = prefix_cache
         self._api_key = api_key or "none"
 
     @property

@@ -111,7 +111,7 @@ def test_ended_from_outside_and_resumed(world, data, make_remote, tmp_path):
 
 def test_multiple_choice_and_no_choice(world, make_remote, tmp_path):
     remote = make_remote()
-    remote.replies = [completion("B"), completion("none of them"), completion("A")]
+    remote.replies = [completion("FBN1"), completion("none of them"), completion("FBN2")]
     rows = [{"question": QUESTION["Question"], "options": {"A": "FBN2", "B": "FBN1"}, "answer_idx": "B"}] * 3
     data = tmp_path / "mcq.jsonl"
     data.write_text("".join(json.dumps(row) + "\n" for row in rows))

@@ -22,6 +22,7 @@ from medhop_dspy.lm import artefacts, llamacpp
 from medhop_dspy.lm.engine import record_calls
 from medhop_dspy.pipelines.program import as_record
 from medhop_dspy.questions import read_questions
+from medhop_dspy.replies import held_to
 from medhop_dspy.trace import Trace
 from tests.conftest import ROOT
 
@@ -133,6 +134,19 @@ def test_most_prompt_tokens_of_a_multihop_question_come_from_the_prefix_cache(re
         result = program(question=question)
     assert result.strategy == "multihop"
     assert result.usage.cached_share >= 0.6
+
+
+def test_without_the_prefix_cache_a_reply_is_the_same_whatever_was_asked_before(served):
+    prompt = "\n".join([*PASSAGES * 8, MULTIHOP])
+    with dspy.context(lm=connect(served.replace(prefix_cache=False)), adapter=EvidenceFirstAdapter()):
+        lm, phrases, seen = dspy.settings.lm, held_to(["IDS", "iduronate-2-sulfatase", "FBN1"]), []
+        with record_calls() as calls:
+            for before in (None, prompt, prompt[:300] + " Quite another question."):
+                if before:
+                    lm(before, **phrases)
+                seen.append(lm(prompt, **phrases)[0])
+    assert all(reply == seen[0] for reply in seen) and seen[0]["logprobs"]
+    assert not any(call.usage.cached_tokens for call in calls)
 
 
 async def test_the_awaited_program_gives_the_same_kind_of_result(served):

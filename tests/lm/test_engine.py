@@ -332,6 +332,16 @@ def test_a_grammar_leaves_other_extensions(remote, settings):
     assert remote.bodies[0]["grammar"] == 'root ::= "FBN1"'
 
 
+@pytest.mark.parametrize("content", [LLAMACPP_PROPS, None], ids=["llamacpp", "openai"])
+@pytest.mark.parametrize("prefix_cache", [True, False])
+def test_the_prefix_cache_of_llamacpp_can_be_left_out(remote, settings, content, prefix_cache):
+    if content:
+        remote.pages["/props"] = content
+    connect(settings.replace(prefix_cache=prefix_cache))("q", **held_to(["FBN1"]))
+    assert remote.bodies[0].get("cache_prompt") == (False if content and not prefix_cache else None)
+    assert ("grammar" in remote.bodies[0]) == (content is not None)
+
+
 def test_typed_requests_are_sent_alike(remote, settings):
     lm = connect(settings)
     config = Config(temperature=0.0, max_tokens=3, extensions={"regex": "(YES|NO)"})

@@ -75,7 +75,7 @@ PRESETS: Final[dict[str, dict[str, Any]]] = {
     },
 }
 
-# Settings that differ between machines: where things are, and how long one waits for them.
+# Settings that differ between machines: where things are, how long one waits for them, and what may be kept.
 PLACES: Final = frozenset(
     {
         "home",
@@ -88,6 +88,7 @@ PLACES: Final = frozenset(
         "retries",
         "port",
         "lm_cache",
+        "prefix_cache",
         "orphanet",
         "sglang_python",
     }

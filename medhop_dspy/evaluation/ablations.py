@@ -29,7 +29,7 @@ VALIDATORS: Final = {
 # these, and of the rounds of other programs, stays as it was given.
 _SHARED: Final = PLACES | {
     *("retriever", "graph_scorer", "damping", "top_entities", "link_floor", "rounds", "sub_questions", "stop_early"),
-    *("preset", "backend", "lm_model", "context_tokens", "slots", "temperature", "seed", "prefix_cache"),
+    *("preset", "backend", "lm_model", "context_tokens", "slots", "temperature", "seed"),
     *("chunk_size", "chunk_overlap", "embedder", "embed_title"),
 }
 

@@ -106,13 +106,16 @@ def horizontal_ticks(place: Callable[[float], float], top: float, bottom: float,
 
 
 def _plotted(line: Line, at: Mapping[int, float], series: int) -> str:
-    """The line over the places ``at`` of its numbers, its intervals, and its name in a row of its own."""
+    """The line over the places ``at`` of its numbers, dots and intervals there, and its name in a row of its own."""
     colour = _COLOURS[series % len(_COLOURS)]
     points = " ".join(f"{at[n]:.1f},{_y(value.mean):.1f}" for n, value in line.points)
+    dots = "".join(
+        f'<circle cx="{at[n]:.1f}" cy="{_y(value.mean):.1f}" r="3" fill="{colour}"/>' for n, value in line.points
+    )
     whiskers = "".join(_line(at[n], _y(value.low), at[n], _y(value.high), colour) for n, value in line.points)
     row = 40 + _ROW * series
     return (
-        f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2"/>{whiskers}'
+        f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2"/>{dots}{whiskers}'
         f"{_line(_PLOT_RIGHT + 12, row - 4, _PLOT_RIGHT + 28, row - 4, colour)}"
         f"{_text(_PLOT_RIGHT + 34, row, line.label, 'start')}"
     )

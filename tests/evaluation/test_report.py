@@ -339,6 +339,8 @@ def test_lines_are_drawn_to_scale():
     (x1, y1), (x2, y2) = (map(float, point.split(",")) for point in first.get("points").split())
     assert (y1, y2) == (145, 30) and x1 < x2  # 0 lies at 260, 1 at 30
     assert first.get("stroke") != second.get("stroke")
+    dots = [(dot.get("cy"), dot.get("fill")) for dot in drawn.iter(f"{space}circle")]  # one point alone draws no line
+    assert dots == [("145.0", first.get("stroke")), ("30.0", first.get("stroke")), ("145.0", second.get("stroke"))]
     intervals = [line for line in drawn.iter(f"{space}line") if line.get("stroke") == first.get("stroke")]
     assert [float(intervals[0].get(name)) for name in ("y1", "y2")] == [202.5, 87.5]
     assert {"<b>", "a", "1", "3", "0.2", "rounds T", "EM"} <= {text.text for text in drawn.iter(f"{space}text")}
